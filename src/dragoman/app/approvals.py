@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.app.setup import Setup
 from dragoman.base.places import Places
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.policy.grants import SavedGrant, covered_by, read_grants, revoke_grants
@@ -109,8 +109,7 @@ def find_approval(rows: Sequence[Approval], name: str) -> Approval:
     shown = one_line(name, 40)
     if found:
         raise InputError(say("approval_ambiguous", name=shown, ids=", ".join(row.id for row in found)))
-    close = closest(name, [row.id for row in rows])
-    raise InputError(say("approval_unknown", name=shown, hint=say("did_you_mean", name=close[0]) if close else ""))
+    raise InputError(say("approval_unknown", name=shown, hint=did_you_mean(name, [row.id for row in rows])))
 
 
 def as_json(row: Approval) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from dragoman.app.mcp import AgentServers, consent_of, definition_tokens, find, lists_of
 from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
-from dragoman.base.text import one_line
+from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.consent import Verdict
@@ -18,6 +19,7 @@ from dragoman.extensions.mcp.files import FoundServers
 from dragoman.extensions.mcp.known import KnownList
 from dragoman.extensions.mcp.naming import tool_name
 from dragoman.extensions.mcp.tools import spec_of
+from dragoman.values.errors import InputError
 
 
 class ServerRow(msgspec.Struct, frozen=True):
@@ -102,3 +104,8 @@ def rows_of_agent(servers: AgentServers) -> list[ServerRow]:
         state, newer = (running.state, running.newer is not None) if running is not None else ("", False)
         rows.append(ServerRow(server, servers.verdict(server), known, state, newer))
     return rows
+
+
+def no_such_server(name: str, servers: Iterable[ConfiguredServer]) -> InputError:
+    hint = did_you_mean(name, [server.name for server in servers])
+    return InputError(say("mcp_servers.no_such_server", name=one_line(name, 60), hint=hint))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.visible import SHAPING, holds_hidden, is_hidden
+from dragoman.base.words import say
 
 _MAX_NAME_CHARS = 255
 """Longer names are not compared: no file or tool has them, and comparing takes time."""
@@ -81,6 +82,12 @@ def closest(word: str, names: Iterable[str], count: int = 1) -> list[str]:
     by_lower = {name.casefold(): name for name in reversed(known)}
     near = [by_lower[found] for found in get_close_matches(word.casefold(), by_lower, count + len(same))]
     return list(dict.fromkeys([*same, *near]))[:count]
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """The end of a sentence that asks whether the nearest name was meant; empty if none is near."""
+    close = closest(word, names)
+    return say("did_you_mean", name=close[0]) if close else ""
 
 
 def _letters(name: str) -> str:

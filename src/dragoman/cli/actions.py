@@ -5,10 +5,11 @@ arguments.OPTIONS says which options a command takes; an action takes some of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dragoman.app.options import Options
+from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
 from dragoman.cli.arguments import OPTIONS
 from dragoman.values.errors import InputError
@@ -27,6 +28,15 @@ class Action(NamedTuple, Generic[T]):
     """Keys of arguments.OPTIONS."""
     json: bool = True
     """Whether it has a JSON form."""
+
+
+def find_action(options: Options, actions: Mapping[str, Action[T]]) -> tuple[str, Action[T]]:
+    """The action that the first word names, with its name; `list` if there is no word. Raises InputError."""
+    name = options.words[0] if options.words else "list"
+    if action := actions.get(name):
+        return name, action
+    hint = did_you_mean(name, actions)
+    raise InputError(say("unknown_action", name=one_line(name, 60), command=options.command, hint=hint, known=", ".join(actions)))
 
 
 def refuse_options(options: Options, action: Action[Any], command: str, problem: str = "not_for_command") -> None:

@@ -24,7 +24,7 @@ _DESCRIPTION_CHARS = 200
 
 def run_agents(options: Options) -> str:
     if (action := options.words[0] if options.words else "list") != "list":
-        raise InputError(say("agents_no_such_action", action=one_line(action, 40)))
+        raise InputError(say("unknown_action", name=one_line(action, 60), command="agents", hint="", known="list"))
     if len(options.words) > 1:
         raise InputError(say("too_many_words", command="agents list", word=one_line(options.words[1], 60)))
     setup = set_up(options)

@@ -13,10 +13,10 @@ from dragoman.app.setup import Setup, set_up
 from dragoman.app.trust import read_or_nothing
 from dragoman.base import jsontext
 from dragoman.base.places import Places
-from dragoman.base.text import closest, one_line, strip_controls
+from dragoman.base.text import one_line, strip_controls
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.cli.actions import Action, refuse_options
+from dragoman.cli.actions import Action, find_action, refuse_options
 from dragoman.policy.grants import Grants, SavedGrant
 from dragoman.policy.trust import judge_folder
 from dragoman.values.errors import InputError
@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 
 def run_approvals(options: Options) -> str | tuple[str, int]:
-    name = options.words[0] if options.words else "list"
-    action = ACTIONS.get(name)
-    if action is None:
-        close = closest(name, ACTIONS)
-        hint = say("did_you_mean", name=close[0]) if close else ""
-        raise InputError(say("approvals_unknown_action", name=one_line(name, 40), hint=hint))
+    name, action = find_action(options, ACTIONS)
     if len(options.words) > (2 if name == "revoke" else 1):
         raise InputError(say("too_many_words", command=f"approvals {name}", word=one_line(options.words[-1], 60)))
     refuse_options(options, action, f"approvals {name}")

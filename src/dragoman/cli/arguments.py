@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from dragoman.app.options import Command, Options
-from dragoman.base.text import closest, either, printable_input
+from dragoman.base.text import did_you_mean, either, printable_input
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
@@ -133,14 +133,14 @@ class _Parser:
         elif " " in word.strip() or "question" in self.found:  # one word may be a misspelt command
             self.found["question"] = " ".join(filter(None, (self.found.get("question", ""), word)))
         else:
-            self._add_problem(say("stray_word", word=printable_input(word), hint=_did_you_mean(word, COMMANDS)))
+            self._add_problem(say("stray_word", word=printable_input(word), hint=did_you_mean(word, COMMANDS)))
 
     def _add_option(self, word: str) -> None:
         name, equals, attached = word.partition("=")
         option = _BY_NAME.get(name)
         if option is None or (equals and not name.startswith("--")):
             self._add_problem(
-                say("unknown_option", name=printable_input(name), hint=_did_you_mean(name, _BY_NAME) or _hint_on_short_option(name))
+                say("unknown_option", name=printable_input(name), hint=did_you_mean(name, _BY_NAME) or _hint_on_short_option(name))
             )
             return
         if option.key == "prompt" and "prompt" in self.found:
@@ -232,8 +232,3 @@ def _hint_on_short_option(name: str) -> str:
     if name[:2] in _BY_NAME and not name.startswith("--"):
         return say("short_with_value", name=name[:2])
     return say("see_help")
-
-
-def _did_you_mean(word: str, names: Any) -> str:
-    close = closest(word, names)
-    return say("did_you_mean", name=close[0]) if close else ""

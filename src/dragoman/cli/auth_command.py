@@ -10,9 +10,9 @@ from dragoman.app.keys import ServiceKey, services_with_keys, stored_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.text import closest, one_line, strip_controls
+from dragoman.base.text import did_you_mean, one_line, strip_controls
 from dragoman.base.words import say
-from dragoman.cli.actions import Action, refuse_options
+from dragoman.cli.actions import Action, find_action, refuse_options
 from dragoman.providers.auth import checked_key
 from dragoman.providers.catalog import key_variable
 from dragoman.values.errors import InputError
@@ -22,11 +22,7 @@ MAX_KEY_CHARS = 100_000
 
 
 def run_auth(options: Options) -> str | tuple[str, int]:
-    name = options.words[0] if options.words else "list"
-    action = ACTIONS.get(name)
-    if action is None:
-        close = closest(name, ACTIONS)
-        raise InputError(say("auth_unknown_action", name=one_line(name, 40), hint=say("did_you_mean", name=close[0]) if close else ""))
+    name, action = find_action(options, ACTIONS)
     _check_operands(name, action, options.words[1:])
     refuse_options(options, action, f"auth {name}")
     return action.run(options)
@@ -79,9 +75,7 @@ def _remove(options: Options) -> str:
     service = options.words[1]
     known = keys.services
     if service not in known:
-        close = closest(service, known)
-        hint = say("did_you_mean", name=close[0]) if close else ""
-        raise InputError(say("auth_nothing_stored", service=one_line(service, 60), hint=hint))
+        raise InputError(say("auth_nothing_stored", service=one_line(service, 60), hint=did_you_mean(service, known)))
     try:
         removed = keys.remove(service)
     except OSError as error:
@@ -103,9 +97,7 @@ def _service(setup: Setup, name: str) -> Deployment:
     deployments = catalog_of(setup).deployments
     if name in deployments:
         return deployments[name]
-    close = closest(name, deployments)
-    hint = say("did_you_mean", name=close[0]) if close else ""
-    raise InputError(say("auth_unknown_service", name=one_line(name, 60), hint=hint))
+    raise InputError(say("auth_unknown_service", name=one_line(name, 60), hint=did_you_mean(name, deployments)))
 
 
 def _read_key(deployment: Deployment) -> str:

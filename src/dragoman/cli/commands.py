@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 import msgspec
 
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import chosen_language, say
 from dragoman.cli.help_texts import help_for
 from dragoman.cli.talk import Talk
@@ -98,8 +98,7 @@ class SlashCommands:
             command(rest.strip())
 
     def _show_unknown(self, name: str) -> None:
-        near = closest(name, self._commands)
-        self._say(say("unknown_command", name=name[:60], hint=say("did_you_mean", name=near[0]) if near else ""), "yellow")
+        self._say(say("unknown_command", name=name[:60], hint=did_you_mean(name, self._commands)), "yellow")
 
     def _help(self, rest: str) -> None:
         self._conversation.screen.page(help_for("terminal", chosen_language()).rstrip("\n"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
-from dragoman.base.text import closest, either, printable_input
+from dragoman.base.text import did_you_mean, either, printable_input
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.cli.completion_table import SHELLS, completed_commands
@@ -17,8 +17,7 @@ def run_completions(options: Options) -> str | tuple[str, int]:
         raise InputError(say("completions_needs", shells=either(SHELLS)))
     name = options.words[0]
     if name not in ACTIONS:
-        close = closest(name, SHELLS)
-        hint = say("did_you_mean", name=close[0]) if close else ""
+        hint = did_you_mean(name, SHELLS)
         raise InputError(say("completions_unknown", name=printable_input(name), hint=hint, shells=either(SHELLS)))
     if len(options.words) > 1:
         raise InputError(say("too_many_words", command=f"completions {name}", word=printable_input(options.words[1])))

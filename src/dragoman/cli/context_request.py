@@ -11,7 +11,7 @@ import msgspec
 from dragoman.app.console import Messages
 from dragoman.app.settings import text_options_of
 from dragoman.base import jsontext
-from dragoman.base.text import closest
+from dragoman.base.text import did_you_mean
 from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
@@ -95,8 +95,7 @@ def _model_for_protocol(command: ContextCommand, view: View, protocol: str) -> s
 
 
 def _unknown_target(command: ContextCommand, wanted: str, protocols: Sequence[str]) -> str:
-    close = closest(wanted[:60], [*protocols, *command.catalog.deployments])
-    hint = say("did_you_mean", name=close[0]) if close else ""
+    hint = did_you_mean(wanted[:60], [*protocols, *command.catalog.deployments])
     return say("request_unknown", name=wanted[:60], hint=hint, protocols=", ".join(protocols))
 
 

@@ -17,10 +17,10 @@ from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.cli.actions import Action, refuse_options
+from dragoman.cli.actions import Action, find_action, refuse_options
 from dragoman.extensions.hooks.agreement import agree, files_of, take_back
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion
@@ -30,12 +30,7 @@ from dragoman.values.errors import InputError
 
 
 def run_hooks(options: Options) -> str | tuple[str, int]:
-    name = options.words[0] if options.words else "list"
-    action = ACTIONS.get(name)
-    if action is None:
-        close = closest(name, ACTIONS)
-        hint = say("did_you_mean", name=close[0]) if close else ""
-        raise InputError(say("hooks_unknown_action", name=one_line(name, 40), hint=hint))
+    name, action = find_action(options, ACTIONS)
     if name == "list" and len(options.words) > 1:
         raise InputError(say("too_many_words", command="hooks list", word=one_line(options.words[1], 60)))
     refuse_options(options, action, f"hooks {name}")

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 from dragoman.app.config import PROJECT_FILE
 from dragoman.app.mcp import consent_of, find, lists_of
 from dragoman.app.mcp_file import NAME, ServerEntry, add_entry, remove_entry
-from dragoman.app.mcp_rows import ServerRow, rows_of
+from dragoman.app.mcp_rows import ServerRow, no_such_server, rows_of
 from dragoman.app.notices import one_for_each_file
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli.actions import Action, refuse_options
+from dragoman.cli.actions import Action, find_action, refuse_options
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import HttpServer
 from dragoman.extensions.mcp.known import KnownList
@@ -29,12 +29,7 @@ EXIT_FAILED = 1
 
 
 def run_mcp(options: Options) -> str | tuple[str, int]:
-    name = options.words[0] if options.words else "list"
-    action = ACTIONS.get(name)
-    if action is None:
-        close = closest(name, ACTIONS)
-        hint = say("did_you_mean", name=close[0]) if close else ""
-        raise InputError(say("mcp_servers.unknown_action", name=one_line(name, 40), hint=hint, known=", ".join(ACTIONS)))
+    name, action = find_action(options, ACTIONS)
     operands = options.words[1:]
     if action.operand and not operands:
         raise InputError(say("mcp_servers.needs_name", action=name))
@@ -206,10 +201,7 @@ def _own_file(setup: Setup, scope: str) -> str:
 def _row(rows: list[ServerRow], name: str) -> ServerRow:
     found = next((row for row in rows if row.server.name == name), None)
     if found is None:
-        close = closest(name, [row.server.name for row in rows])
-        raise InputError(
-            say("mcp_servers.no_such_server", name=one_line(name, 60), hint=say("did_you_mean", name=close[0]) if close else "")
-        )
+        raise no_such_server(name, [row.server for row in rows])
     return found
 
 
@@ -217,9 +209,7 @@ def _found(setup: Setup, name: str) -> ConfiguredServer:
     found = find(setup)
     server = found.get(name)
     if server is None:
-        close = closest(name, [each.name for each in found.servers])
-        hint = say("did_you_mean", name=close[0]) if close else ""
-        raise InputError(say("mcp_servers.no_such_server", name=one_line(name, 60), hint=hint))
+        raise no_such_server(name, found.servers)
     return server
 
 

@@ -6,11 +6,11 @@ import os
 
 from dragoman.app.mcp import AgentServers
 from dragoman.app.mcp_prompts import prompt_names
-from dragoman.app.mcp_rows import ServerRow, rows_of_agent
+from dragoman.app.mcp_rows import ServerRow, no_such_server, rows_of_agent
 from dragoman.app.notices import one_for_each_file
 from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.values.errors import InputError
@@ -42,9 +42,7 @@ def _lines(setup: Setup, row: ServerRow) -> list[str]:
 def _approve(servers: AgentServers, name: str) -> str:
     server = servers.found.get(name)
     if server is None:
-        close = closest(name, [each.name for each in servers.found.servers])
-        hint = say("did_you_mean", name=close[0]) if close else ""
-        raise InputError(say("mcp_servers.no_such_server", name=one_line(name, 60), hint=hint))
+        raise no_such_server(name, servers.found.servers)
     if not servers.consent.asks_about(server):
         raise InputError(say("mcp_servers.already", name=server.name, where=server.origin))
     try:

@@ -12,7 +12,7 @@ from dragoman.app.keys import key_source, stored_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of
 from dragoman.cli.actions import Action, refuse_options
@@ -131,8 +131,7 @@ def _matching_deployments(catalog: Catalog, wanted: str, weights: list[str]) -> 
     from dragoman.local.weights.models import MODELS
 
     names = [*catalog.deployments, *MODELS, *(name for deployment in catalog.deployments.values() for name in deployment.models)]
-    close = closest(wanted, names)
-    raise InputError(say("models_none_match", name=wanted, hint=say("did_you_mean", name=close[0]) if close else ""))
+    raise InputError(say("models_none_match", name=wanted, hint=did_you_mean(wanted, names)))
 
 
 # --- text -----------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
-from dragoman.base.text import closest, one_line, size
+from dragoman.base.text import did_you_mean, one_line, size
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, refuse_options
 from dragoman.cli.sessions_command import SessionsCommand, open_to_append
@@ -165,9 +165,7 @@ def _check_operand(name: str, action: Action[SessionsCommand], operands: tuple[s
 
 def _unknown_action(name: str) -> str:
     known = [*ACTIONS, RESUME]
-    close = closest(name, known)
-    hint = say("did_you_mean", name=close[0]) if close else ""
-    return say("session_unknown_action", name=one_line(name, 60), hint=hint, known=", ".join(known))
+    return say("unknown_action", name=one_line(name, 60), command="sessions", hint=did_you_mean(name, known), known=", ".join(known))
 
 
 # --- what changing needs

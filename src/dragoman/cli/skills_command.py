@@ -12,9 +12,9 @@ from dragoman.app.setup import Setup, set_up
 from dragoman.app.skills import skills_of
 from dragoman.app.slash_commands import FileCommands, origin_words
 from dragoman.base import jsontext
-from dragoman.base.text import closest, one_line
+from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
-from dragoman.cli.actions import Action, refuse_options
+from dragoman.cli.actions import Action, find_action, refuse_options
 from dragoman.context.environment import Surroundings, environment_text, skills_in
 from dragoman.context.tokens import text_tokens
 from dragoman.extensions.files import SourceProblem, Unreadable
@@ -35,10 +35,7 @@ def run_plugins(options: Options) -> str | tuple[str, int]:
 
 
 def _run(options: Options, actions: dict[str, Action[Options]], command: str) -> str | tuple[str, int]:
-    name = options.words[0] if options.words else "list"
-    action = actions.get(name)
-    if action is None:
-        raise InputError(say("skills.unknown_action", name=one_line(name, 40), known=", ".join(actions)))
+    name, action = find_action(options, actions)
     if action.operand and len(options.words) < 2:
         raise InputError(say("skills.needs_name"))
     if len(options.words) > (2 if action.operand else 1):
@@ -84,8 +81,8 @@ def _show_skill(options: Options) -> str:
     found = skills_of(set_up(options))
     skill = found.named(name)
     if skill is None:
-        near = closest(name, [each.name for each in found.found])
-        raise InputError(say("skills.not_found", name=one_line(name, 60), hint=say("did_you_mean", name=near[0]) if near else ""))
+        hint = did_you_mean(name, [each.name for each in found.found])
+        raise InputError(say("skills.not_found", name=one_line(name, 60), hint=hint))
     try:
         text = load_skill(skill)
     except Unreadable as error:

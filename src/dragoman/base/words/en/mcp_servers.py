@@ -60,7 +60,6 @@ TEXTS = {
     "mcp_servers.yes": "yes",
     "mcp_servers.no": "no",
     # dragoman mcp
-    "mcp_servers.unknown_action": "mcp has no action {name}{hint}; there are: {known}",
     "mcp_servers.needs_name": "mcp {action} needs the name of a server",
     "mcp_servers.too_many_words": "mcp {action} takes no more words than these; {word} is too many",
     "mcp_servers.no_such_server": "no MCP server is called {name}{hint}; dragoman mcp list shows all",

@@ -49,12 +49,11 @@ TEXTS = {
     "key_from_keyring": "stored in the system's keyring",
     "key_from_file": "stored in a file for you alone",
     "config_keys": "Keys: {keys}",
+    "unknown_action": "dragoman {command} has no action {name}; choose from {known}{hint}",
     "auth_none": "no key is set or stored; dragoman auth add SERVICE stores one (dragoman models lists the services)",
     "auth_legend": "dragoman auth add SERVICE stores a key, dragoman auth remove SERVICE deletes it. A variable wins over a stored key.",
     "auth_variable_wins": "{where}; the key that is {stored} is not used",
     "auth_orphan": "{where}, but no service is called so",
-    "auth_unknown_action": "unknown action {name}{hint}; write dragoman auth [list], dragoman auth add SERVICE or dragoman auth "
-    "remove SERVICE",
     "auth_needs_service": "dragoman auth {action} needs SERVICE: gemini, anthropic, openai or another that dragoman models lists",
     "auth_key_on_command_line": "a key is never taken from the command line, where other programs and your shell's history see it: if this "
     "was one, revoke it. Write dragoman auth add SERVICE, which asks for it, or pipe it in",
@@ -91,8 +90,6 @@ TEXTS = {
     "approvals_legend": "These hold in their folder without asking, also with -p. dragoman approvals revoke ID takes one back.",
     "approvals_slash_legend": "These hold without asking, those saved for this folder also with -p. /approvals revoke ID takes one back.",
     "approvals_slash_usage": "write /approvals, /approvals revoke ID, or /approvals revoke all",
-    "agents_no_such_action": "dragoman agents has no action {action}; use: dragoman agents list",
-    "approvals_unknown_action": "unknown action {name}{hint}; write dragoman approvals [list], or dragoman approvals revoke ID|--all",
     "approvals_revoke_what": "write dragoman approvals revoke ID (dragoman approvals lists the ids), or dragoman approvals revoke --all",
     "approvals_unreadable": "{path} cannot be read ({reason})",
     "approvals_not_revoked": "{path} cannot be changed ({reason}); nothing was revoked",

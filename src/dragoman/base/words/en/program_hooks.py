@@ -31,7 +31,6 @@ TEXTS = {
     "hooks_revoked": "These are not run any more:",
     "hooks_no_such": "there is no hook {id}; dragoman hooks lists them",
     "hooks_file_unwritable": "{path} cannot be written: {reason}",
-    "hooks_unknown_action": "there is no action {name}{hint}; there are list, approve, revoke and test",
     "hooks_test_what": "name an event: {events}",
     "hooks_tested_none": "No hook fits {event} {subject}.",
     "hooks_tested": "{place}  {command}\n  exit code {code}, {ms} ms",

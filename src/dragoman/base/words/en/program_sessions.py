@@ -22,7 +22,6 @@ TEXTS = {
     "hit_assistant": "answer",
     "hit_title": "title",
     "session_needs": "dragoman sessions {action} needs {operand}; see dragoman sessions --help",
-    "session_unknown_action": "unknown action {name} for dragoman sessions{hint}; choose from {known}",
     "session_no_seq": "{flag} {seq}: the session has no such entry (the last is {last}); dragoman sessions show {id} prints the numbers",
     "rewind_where": "say which entry to go back to with --to NUMBER; dragoman sessions show {id} prints the numbers",
     "session_rewound": "Session {session} is back at entry {seq}; nothing was deleted from {path}. Your own files were not touched; "

@@ -37,7 +37,6 @@ TEXTS = {
     "skills.none": "there are no skills here",
     "skills.not_found": "there is no skill called {name}{hint}",
     "skills.needs_name": "say which skill to show",
-    "skills.unknown_action": "there is no action {name}; there are {known}",
     "skills.by_user_only": "only by /{name}",
     "skills.tokens": "{count:skill|skills}; the model is told {tokens:token|tokens} of them at the beginning",
     "skills.from_files": "From files:",

@@ -51,7 +51,6 @@ TEXTS = {
     "mcp_servers.field_wrong": "{answer} 不适合 {name}，它必须是 {kind} 类型",
     "mcp_servers.yes": "是",
     "mcp_servers.no": "否",
-    "mcp_servers.unknown_action": "mcp 没有动作 {name}{hint}；有：{known}",
     "mcp_servers.needs_name": "mcp {action} 需要服务器的名称",
     "mcp_servers.too_many_words": "mcp {action} 不接受更多的词；{word} 是多余的",
     "mcp_servers.no_such_server": "没有名为 {name} 的 MCP 服务器{hint}；dragoman mcp list 列出全部",

@@ -47,11 +47,11 @@ TEXTS = {
     "key_from_keyring": "保存在系统的密钥环中",
     "key_from_file": "保存在只有您能读取的文件中",
     "config_keys": "密钥：{keys}",
+    "unknown_action": "dragoman {command} 没有操作 {name}；可选 {known}{hint}",
     "auth_none": "没有设置或保存密钥；dragoman auth add 服务名 可保存一个（dragoman models 列出服务）",
     "auth_legend": "dragoman auth add 服务名 保存密钥，dragoman auth remove 服务名 删除密钥。环境变量优先于保存的密钥。",
     "auth_variable_wins": "{where}；不使用{stored}的密钥",
     "auth_orphan": "{where}，但没有叫这个名称的服务",
-    "auth_unknown_action": "未知操作 {name}{hint}；请写 dragoman auth [list]、dragoman auth add 服务名 或 dragoman auth remove 服务名",
     "auth_needs_service": "dragoman auth {action} 需要服务名：gemini、anthropic、openai，或 dragoman models 列出的其他服务",
     "auth_key_on_command_line": "密钥绝不从命令行读取，因为其他程序和 shell 的历史记录都能看到：如果这确实是密钥，请将其吊销。"
     "请写 dragoman auth add 服务名（它会询问密钥），或用管道传入",
@@ -88,7 +88,6 @@ TEXTS = {
     "approvals_legend": "它们在各自的文件夹中不经询问即生效，用 -p 时也一样。dragoman approvals revoke ID 可撤销一项。",
     "approvals_slash_legend": "它们不经询问即生效，为此文件夹保存的在用 -p 时也一样。/approvals revoke ID 可撤销一项。",
     "approvals_slash_usage": "请写 /approvals、/approvals revoke ID 或 /approvals revoke all",
-    "approvals_unknown_action": "未知操作 {name}{hint}；请写 dragoman approvals [list] 或 dragoman approvals revoke ID|--all",
     "approvals_revoke_what": "请写 dragoman approvals revoke ID（dragoman approvals 列出 ID），或 dragoman approvals revoke --all",
     "approvals_unreadable": "无法读取 {path}（{reason}）",
     "approvals_not_revoked": "无法更改 {path}（{reason}）；没有撤销任何内容",
@@ -160,5 +159,4 @@ TEXTS = {
     "serving_url": "  {protocol:<17} {url}",
     "serving_ends": "只能从本机访问，本机上的所有程序都能访问；Ctrl-C 停止",
     "port_taken": "--port：无法使用 {port}（{reason}）；请换一个",
-    "agents_no_such_action": "dragoman agents 没有操作 {action}；请用：dragoman agents list",
 }

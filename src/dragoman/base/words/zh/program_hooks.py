@@ -27,7 +27,6 @@ TEXTS = {
     "hooks_revoked": "以下钩子不再运行：",
     "hooks_no_such": "没有钩子 {id}；dragoman hooks 会列出全部",
     "hooks_file_unwritable": "无法写入 {path}：{reason}",
-    "hooks_unknown_action": "没有操作 {name}{hint}；可用的有 list、approve、revoke 和 test",
     "hooks_test_what": "请指定事件：{events}",
     "hooks_tested_none": "没有适合 {event} {subject} 的钩子。",
     "hooks_tested": "{place}  {command}\n  退出码 {code}，{ms} 毫秒",

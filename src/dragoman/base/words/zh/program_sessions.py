@@ -22,7 +22,6 @@ TEXTS = {
     "hit_assistant": "回答",
     "hit_title": "标题",
     "session_needs": "dragoman sessions {action} 需要 {operand}；见 dragoman sessions --help",
-    "session_unknown_action": "dragoman sessions 没有操作 {name}{hint}；可选 {known}",
     "session_no_seq": "{flag} {seq}：会话中没有这个条目（最后一个是 {last}）；dragoman sessions show {id} 会打印编号",
     "rewind_where": "请用 --to 编号 说明回到哪个条目；dragoman sessions show {id} 会打印编号",
     "session_rewound": "会话 {session} 回到了条目 {seq}；{path} 中没有删除任何内容。您自己的文件没有改动；"

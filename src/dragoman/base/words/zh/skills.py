@@ -37,7 +37,6 @@ TEXTS = {
     "skills.none": "这里没有技能",
     "skills.not_found": "没有名为 {name} 的技能{hint}",
     "skills.needs_name": "请指明要显示哪个技能",
-    "skills.unknown_action": "没有操作 {name}；可用的有 {known}",
     "skills.by_user_only": "只能用 /{name}",
     "skills.tokens": "{count} 个技能；开始时告诉模型的内容为 {tokens} 个 token",
     "skills.from_files": "来自文件：",
