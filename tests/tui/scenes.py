@@ -230,7 +230,6 @@ def opened(columns: int) -> list[Line]:
     return [
         *call_cells.opened_lines(FAILED, columns),
         *call_cells.opened_lines(EDIT, columns),
-        *cells.thought_opened("one\n\ntwo", columns),
     ]
 
 

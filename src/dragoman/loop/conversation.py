@@ -88,10 +88,6 @@ class BetweenRuns(TakesOver):
         """The same conversation with another model, from the next answer on."""
         self._session.change_model(self._harness.models.use(model))
 
-    def change_to_text(self, dialect: str = "") -> None:
-        """Tools as text from the next request on, for a model or server that turns out to have no function calling."""
-        self._session.change_model(self._harness.models.in_text(self._session.model, dialect))
-
     def hand_over(self, agent: BetweenRuns) -> None:
         """Let another agent have this conversation from the next run on, as where a tool returns one; this agent itself: have it again.
 

@@ -8,7 +8,7 @@ import msgspec
 from dragoman.base.graphemes import width
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.tui.line import EMPTY, INDENT, Line, Span, line, visible
+from dragoman.tui.line import INDENT, Line, Span, line, visible
 from dragoman.tui.wrap import fit, wrap
 from dragoman.values.usage import Usage
 
@@ -41,11 +41,6 @@ def thought(text: str, seconds: float, columns: int) -> list[Line]:
     subject = subject_of(text)
     words = say("tui.thought", seconds=max(round(seconds), 1))
     return [fit((Span(f"… {words}", "thinking"), Span(f" · {subject}" if subject else "", "thinking")), columns)]
-
-
-def thought_opened(text: str, columns: int) -> list[Line]:
-    rows = [wrap(line(visible(part), "thinking"), columns, INDENT) if part.strip() else [EMPTY] for part in text.strip("\n").split("\n")]
-    return [row for part in rows for row in part]
 
 
 def subject_of(text: str) -> str:
