@@ -19,6 +19,7 @@ from dragoman.extensions.skill_tool import ActivateSkill
 from dragoman.extensions.skills import FoundSkills, Skill, catalogue, find_skills, load_skill
 from dragoman.extensions.templates import FilePart, Part, fill_in, split_markdown
 from dragoman.loop.agent import Agent
+from dragoman.loop.handle import RunHandle, callers_of
 from dragoman.policy.allowed_tools import AllowedTools
 from dragoman.policy.gemini_rules import GEMINI_TOOLS, excluded_tool
 from dragoman.policy.judge import Law, MustAsk
@@ -144,10 +145,7 @@ class Narrowing:
 
 def _runs_around(run: Any) -> list[Any]:
     """The run at work, and those that it works for: a subagent may do no more than its caller."""
-    runs, harness = [run], getattr(run, "_harness", None)
-    while harness is not None and (harness := harness.called_by) is not None:
-        runs.append(harness.session.work.current)
-    return runs
+    return [run, *callers_of(run)] if isinstance(run, RunHandle) else [run]
 
 
 def narrow(agent: Agent, allowed: AllowedTools, run: Any) -> None:

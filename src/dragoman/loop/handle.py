@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from dragoman.base.words import say
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
+from dragoman.tools.shell import RunShell
 from dragoman.values import tracing
 from dragoman.values.contracts import BlobStore
 from dragoman.values.events import PromptAccepted, TurnEvent
 from dragoman.values.messages import user
 
 if TYPE_CHECKING:
-    from dragoman.loop.session import Session
+    from dragoman.loop.harness import Harness
+    from dragoman.loop.session import Worker
 
 _log = logging.getLogger("dragoman.runs")
 
@@ -35,10 +37,11 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
     it, it is cancelled.
     """
 
-    def __init__(self, session: Session, deps: Any = None) -> None:
+    def __init__(self, harness: Harness, deps: Any = None) -> None:
         self.deps = deps
         """What the embedder's own tools work with, in this run."""
-        self._session = session
+        self._harness = harness
+        self._session = harness.session
         self.chain = EventChain()
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
@@ -121,18 +124,14 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
 
     async def _ask_hooks(self, said: tuple[str, ...]) -> tuple[str, ...]:
         """What hooks let through."""
-        harness: Any = getattr(self, "_harness", None)
-        if harness is None or harness.hooks is None:
-            return said
-        return tuple([text for text in said if await harness.hooks.admit(text)])
+        hooks = self._harness.hooks
+        return said if hooks is None else tuple([text for text in said if await hooks.admit(text)])
 
     def leave_running(self, call_id: str) -> bool:
         """Let the command that a call waits for go on in the background: the call returns, and the model is given the command's id. False
         where no such command is under way, or none can be left. From the loop's own thread, which has to go on running."""
-        harness: Any = getattr(self, "_harness", None)
-        tool = harness.registry.get("run_shell") if harness is not None else None
-        leave = getattr(tool, "leave_running", None)
-        return leave is not None and leave(call_id)
+        tool = self._harness.registry.get("run_shell")
+        return isinstance(tool, RunShell) and tool.leave_running(call_id)
 
     # --- ending it
 
@@ -287,3 +286,13 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
 
     def _emit(self, event: TurnEvent | None) -> None:
         self.chain.add(event)
+
+
+def callers_of(run: RunHandle[Any]) -> list[Worker | None]:
+    """The runs that this one works for, if its agent was called as a tool: the nearest first."""
+    callers: list[Worker | None] = []
+    caller = run._harness.called_by
+    while caller is not None:
+        callers.append(caller.session.work.current)
+        caller = caller.called_by
+    return callers

@@ -57,9 +57,8 @@ class Run(RunHandle[T]):
     """What `agent.run()` returns: see RunHandle for how to watch it."""
 
     def __init__(self, harness: Harness, prompt: Message | None, options: RunOptions, typed: TypedAnswer[T] | None = None) -> None:
-        super().__init__(harness.session, options.deps)
+        super().__init__(harness.holder, options.deps)
         self._root = harness
-        self._harness = harness.holder
         self._history = harness.session.history
         self._prompt = prompt
         self._options = options

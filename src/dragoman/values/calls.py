@@ -101,6 +101,8 @@ class Tool(Protocol):
     # A tool whose `intend` may take long also has `async def prepare_intent(self, args)`. It is awaited first; `intend` is quick after it.
     # One that may run only so long has `timeout_s`: after that it is cancelled, and the model is told so.
     # One that may run beside others though it does more than read has `runs_beside = True`.
+    # One that only calls another tool for the model has `stands_for(args)`: the tool and arguments that are judged.
+    # Of our own alone: `decides_within` (an agent, whose calls are decided one by one), `is_trusted` (not asked about), `is_for_one_run`.
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         """Do it. When cancelled, it leaves nothing running behind and lets CancelledError through."""
