@@ -174,8 +174,8 @@ def test_the_help_names_every_option() -> None:
     for option in OPTIONS:
         if option.commands in ((), ("run",)) or "run" in option.commands:
             assert all(name in run for name in option.names), option
-        for command in option.commands:
-            assert option.names[-1] in help_for(command), (command, option)
+        for command in option.commands or COMMANDS:
+            assert option.names[-1] in help_for(command) or option.key == "version", (command, option)
     for command in COMMANDS:
         assert command in run
         assert help_for(command).startswith(f"usage: dragoman {command}")

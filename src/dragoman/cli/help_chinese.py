@@ -323,7 +323,12 @@ opencode 的文件。项目配置的服务器要您同意之后才使用；对�
       --transport T        与 add 一起：http（默认），或最早的 sse
       --scope S            与 add 一起：user（默认），或 project，即此文件夹的 .dragoman/config.toml
       --trust              这次启动信任此文件夹
-      --json               同样的内容，以 JSON 给出
+      --json               同 --output-format json
+      --output-format F    text（默认）或 json
+  -C, --directory DIR      指哪个文件夹的服务器
+      --config FILE        用 FILE 代替您的 config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               本说明
 """
 
 CHINESE_HELP["hooks"] = """\

@@ -244,7 +244,12 @@ sandbox. docs/mcp.md has it all.
       --transport T        with add: http (default) or sse, the oldest one
       --scope S            with add: user (default), or project for the folder's .dragoman/config.toml
       --trust              trust this folder for this start
-      --json               the same as JSON
+      --json               the same as --output-format json
+      --output-format F    text (default) or json
+  -C, --directory DIR      the folder whose servers are meant
+      --config FILE        use FILE instead of your config.toml
+      --lang en|zh, --no-color, --debug
+  -h, --help               this text
 """
 
 ENGLISH_HELP["hooks"] = """\
