@@ -65,9 +65,17 @@ def test_what_the_readme_shows_in_python_works(double: str, tmp_path: Path) -> N
     assert re.search(r"\w+.*\nstop, \d+ tokens in, \d calls", done.stdout, re.DOTALL)
 
 
-def test_what_the_readme_names_exists() -> None:
+def test_what_the_pages_link_to_exists() -> None:
     root = EXAMPLES[0].parent.parent
-    pages = [root / "README.md", *(root / "docs").glob("*.md")]
-    for page in pages:
-        for link in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+    for page in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for link, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", text):
+            named = page.parent / link if link else page
+            assert named.exists(), f"{page.name}: {link}"
+            assert not heading or heading in anchors(named.read_text(encoding="utf-8")), f"{page.name}: {link}#{heading}"
+
+
+def anchors(page: str) -> set[str]:
+    """Of its headings, as the services that show Markdown make them."""
+    words = (re.sub(r"[^\w\s-]", "", heading).lower() for heading in re.findall(r"^#+ (.+?)$", page, re.MULTILINE))
+    return {each.strip().replace(" ", "-") for each in words}
