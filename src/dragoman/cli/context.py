@@ -68,7 +68,7 @@ def _command_name(action: str) -> str:
 # --- looking
 
 
-def _show(command: ContextCommand) -> str:
+def _show(command: ContextCommand) -> str | tuple[str, int]:
     entries = command.entries()
     if command.options.request is not None:
         from dragoman.cli.context_request import write_request

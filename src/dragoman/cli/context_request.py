@@ -13,6 +13,7 @@ from dragoman.app.settings import text_options_of
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean
 from dragoman.base.words import say
+from dragoman.cli.printing import print_out
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
 from dragoman.providers.auth import NoAuth
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dragoman.values.record import Entry
 
 
-def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str:
+def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | tuple[str, int]:
     """The body goes to standard output byte for byte, the URL and headers to standard error. With `--json`: all in one object."""
     view = History(entries=entries).view
     if not view.messages:
@@ -46,8 +47,8 @@ def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str:
         messages.line(say("notice", text=say("request_open")))
     elif view.messages[-1].role == "assistant":
         messages.line(say("notice", text=say("request_unfinished")))
-    _write(prepared.body)
-    return ""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return "", print_out(prepared.body + b"\n" * is_terminal)
 
 
 def _prepare(command: ContextCommand, view: View) -> HttpRequest:
@@ -108,11 +109,3 @@ def _redact_headers(command: ContextCommand, prepared: HttpRequest) -> dict[str,
 def _header_names(row: dict[str, Any]) -> list[str]:
     headers = row.get("headers")
     return list(headers) if isinstance(headers, dict) else []
-
-
-def _write(body: bytes) -> None:
-    if sys.stdout is None:
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(body + b"\n" if sys.stdout.isatty() else body)
-    sys.stdout.buffer.flush()

@@ -15,7 +15,7 @@ from dragoman.app.signals import Interrupts
 from dragoman.base.words import say
 from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed_outcome, outcome_of
 from dragoman.cli.prompt import read_prompt
-from dragoman.cli.reports import Report, messages_for, output_for, report_for
+from dragoman.cli.reports import Report, messages_for, output_for, report_for, report_unwritten
 from dragoman.cli.startup import mark_result_written
 from dragoman.values.calls import Deny, Intent
 from dragoman.values.errors import DragomanError, OutputLimit
@@ -69,8 +69,7 @@ class Headless:
         self._out.finish()
         if outcome.not_saved:
             self._messages.line(say("notice", text=outcome.not_saved))
-        if self._out.problem is not None:
-            self._messages.line(say("cannot_write", reason=self._out.problem.strerror or self._out.problem))
+        if report_unwritten(self._out, self._messages):
             return outcome.exit_code or EXIT_BROKEN
         return self.interrupts.code if self._out.is_cut_short else outcome.exit_code
 

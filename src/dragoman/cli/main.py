@@ -18,11 +18,16 @@ def main(argv: list[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         from dragoman import __version__
 
-        print(f"dragoman {__version__}")
-        return 0
+        try:
+            print(f"dragoman {__version__}", flush=True)
+            return 0
+        except OSError:
+            pass  # reported below: that needs more than sys
     if argv is None:
-        from dragoman.cli.startup import end_quietly_on_signals
+        from dragoman.cli.startup import end_quietly_on_signals, hold_standard_descriptors
 
+        if None in (sys.stdin, sys.stdout, sys.stderr):
+            hold_standard_descriptors()
         end_quietly_on_signals(arguments)
         _show_first_frame(arguments)
     try:

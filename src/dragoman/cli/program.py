@@ -54,8 +54,6 @@ def run(argv: Sequence[str]) -> int:
         return _print(f"dragoman {__version__}\n")
     try:
         return _run_command(options)
-    except BrokenPipeError:
-        return _silence_stdout()
     except Exception as error:
         return _report_failure(options, error)
 
@@ -123,13 +121,9 @@ def _report(options: Options, output: str | tuple[str, int]) -> int:
 
 
 def _print(text: str, code: int = 0) -> int:
-    if sys.stdout is not None:
-        try:
-            sys.stdout.write(text)
-        except UnicodeEncodeError:  # a conversation may hold characters that the terminal's encoding lacks
-            sys.stdout.write(text.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
-        sys.stdout.flush()
-    return code
+    from dragoman.cli.printing import print_out  # a run prints nothing this way
+
+    return print_out(text, code)
 
 
 def _report_failure(options: Options, error: Exception) -> int:
@@ -150,11 +144,10 @@ def _report_failure(options: Options, error: Exception) -> int:
     if options.output_format == "json":
         from dragoman.base import jsontext
 
-        _print(jsontext.dumps({"error": problem}) + "\n")
-    else:
-        from dragoman.app.console import Messages
+        return _print(jsontext.dumps({"error": problem}) + "\n", outcome.exit_code)
+    from dragoman.app.console import Messages
 
-        Messages().line(say("failed", message=problem["message"]))
+    Messages().line(say("failed", message=problem["message"]))
     return outcome.exit_code
 
 
@@ -162,13 +155,3 @@ def _leave_first_frame() -> None:
     """Remove the first frame from the terminal if the conversation could not be opened."""
     if (first := sys.modules.get("dragoman.tui.first")) is not None:
         first.take_back()
-
-
-def _silence_stdout() -> int:
-    """The reader is gone: point standard output at /dev/null, so that flushing the buffer at exit raises nothing."""
-    import os
-
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
-    return 0

@@ -86,9 +86,19 @@ def report_failure(options: Options, outcome: Outcome) -> int:
     """Report a failure before the run in the requested output format, and return the exit code."""
     mark_result_written()
     out = output_for(options)
-    report_for(options, out, messages_for(options)).end(outcome)
+    messages = messages_for(options)
+    report_for(options, out, messages).end(outcome)
     out.finish()
+    report_unwritten(out, messages)
     return outcome.exit_code
+
+
+def report_unwritten(out: Output, messages: Messages) -> bool:
+    """Say that standard output could not be written, as on a full disk. Returns whether it was so."""
+    if out.problem is None:
+        return False
+    messages.line(say("cannot_write", reason=out.problem.strerror or out.problem))
+    return True
 
 
 class AnswerText:

@@ -10,6 +10,7 @@ from typing import Any
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
 from dragoman.base.words import say
+from dragoman.cli.printing import print_out
 from dragoman.providers.catalog import profile_for
 from dragoman.values.errors import InputError
 
@@ -25,7 +26,7 @@ def serve(options: Options) -> int:
     server, name = start(options)
     lines = [say("serving", model=name, url=server.listening_address)]
     lines += [say("serving_url", protocol=protocol, url=server.listening_address + path) for protocol, path in BASES.items()]
-    print("\n".join([*lines, say("serving_ends")]), flush=True)
+    print_out("\n".join([*lines, say("serving_ends"), ""]))
     try:
         threading.Event().wait()
     except KeyboardInterrupt:

@@ -46,6 +46,14 @@ def end_quietly_on_signals(argv: Sequence[str]) -> None:
             signal.signal(number, end)
 
 
+def hold_standard_descriptors() -> None:
+    """Where standard streams are closed, /dev/null takes their numbers: else the session's log could get one of them, and whatever
+    writes to "standard error" (a library in C, a signal's handler) would write into it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
 def mark_result_written() -> None:
     """The result is written, or about to be: a signal from now on writes no second one."""
     global _result_is_written
