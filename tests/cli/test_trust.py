@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from program import Place, Service
 from terminals import terminal
@@ -109,6 +113,12 @@ def test_the_home_folder_is_not_trusted_as_a_whole(place: Place, serve: Serve) -
     sent = json.dumps(asked.requests[-1])
     assert "Obey notes." in sent
     assert "Obey home." not in sent
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_folder_whose_name_cannot_be_remembered_is_told(place: Place) -> None:
+    os.mkdir(os.fsencode(place.work) + b"/caf\xe9")
+    place.run("trust", os.fsencode("caf") + b"\xe9").complaint(42, "its name is not valid UTF-8", "--trust")
 
 
 def test_the_flag_is_for_one_start(place: Place, serve: Serve) -> None:

@@ -73,8 +73,8 @@ def _findings(options: Options) -> Iterator[Finding]:
         yield _check_safely("http", _httpx)
     if setup is not None and catalog is not None:
         yield from _model(setup, options)
-    workspace = setup.workspace if setup is not None else os.getcwd()
-    yield _check_safely("ripgrep", lambda: _ripgrep(workspace))
+    if workspace := setup.workspace if setup is not None else _working_directory():
+        yield _check_safely("ripgrep", lambda: _ripgrep(workspace))
     yield _terminal()
     if setup is not None:
         for name in ("config", "data", "cache"):
@@ -83,6 +83,14 @@ def _findings(options: Options) -> Iterator[Finding]:
         yield Finding("approvals", "ok", approvals_words(setup))
     if setup is not None:
         yield _check_safely("sandbox", lambda: _sandbox(setup))
+
+
+def _working_directory() -> str:
+    """Empty if somebody has deleted it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 # --- the model and its service --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 
@@ -40,6 +41,8 @@ def _save(places: Places, folder: str) -> None:
     try:
         save_decision(places.trust_file, folder, trusted=True)
     except OSError as error:
+        if error.errno == errno.EILSEQ:
+            raise InputError(say("trust_name_unwritable", folder=escape_hidden(folder, one_line=True))) from error
         raise InputError(say("trust_file_unwritable", path=places.trust_file, reason=error.strerror or error)) from error
 
 

@@ -108,6 +108,7 @@ TEXTS = {
     "trust_nothing_to_revoke": "nothing is saved about {folder}; dragoman approvals lists the folders you trust",
     "trust_refused_wide": "{folder} is not trusted as a whole: it is or holds your home folder, or everybody may write to it; name a "
     "folder inside it, or use --trust for one start",
+    "trust_name_unwritable": "{folder} cannot be remembered: its name is not valid UTF-8; rename it, or use --trust for one start",
     "trust_file_unwritable": "{path} cannot be changed ({reason})",
     "config_rules": "Rules, and where they come from",
     "config_approvals": "Approvals: {words}",
