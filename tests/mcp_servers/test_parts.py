@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tomllib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,16 @@ def test_what_is_added_can_be_read_and_removed(entry: ServerEntry, before: str, 
         add_entry(str(path), "harbour", entry)
     remove_entry(str(path), "harbour")
     assert tomllib.loads(path.read_text(encoding="utf-8")) == tomllib.loads(before)
+
+
+def test_servers_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    """And nothing but the file lies in the folder, which may be a project's."""
+    path = tmp_path / ".dragoman" / "config.toml"
+    names = {f"s{number}" for number in range(16)}
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: add_entry(str(path), name, ServerEntry("x")), names))
+    assert set(tomllib.loads(path.read_text(encoding="utf-8"))["mcp"]["servers"]) == names
+    assert os.listdir(path.parent) == ["config.toml"]
 
 
 def test_a_file_that_is_not_plain_is_left_alone(tmp_path: Path) -> None:

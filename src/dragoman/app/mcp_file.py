@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from dragoman.base.atomic import replace_file
+from dragoman.base.lock import hold_folder
 from dragoman.base.private import make_directory
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
@@ -31,6 +34,11 @@ class ServerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def add_entry(path: str, name: str, entry: ServerEntry) -> None:
     """Raises InputError, and then the file is as it was."""
+    with _alone(path):
+        _add(path, name, entry)
+
+
+def _add(path: str, name: str, entry: ServerEntry) -> None:
     text = _read(path)
     values = _parsed(path, text)
     if name in _servers(values):
@@ -48,6 +56,11 @@ def add_entry(path: str, name: str, entry: ServerEntry) -> None:
 
 def remove_entry(path: str, name: str) -> None:
     """Raises InputError, and then the file is as it was."""
+    with _alone(path):
+        _remove(path, name)
+
+
+def _remove(path: str, name: str) -> None:
     text = _read(path)
     values = _parsed(path, text)
     rest = {each: entry for each, entry in _servers(values).items() if each != name}
@@ -121,10 +134,21 @@ def _read(path: str) -> str:
         raise InputError(say("mcp_servers.file_unwritable", path=path, reason=error)) from error
 
 
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Two programs that add a server at the same time both do."""
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        make_directory(folder)
+        with hold_folder(folder):
+            yield
+    except OSError as error:
+        raise InputError(say("mcp_servers.file_unwritable", path=path, reason=error.strerror or error)) from error
+
+
 def _write(path: str, text: str) -> None:
     real = os.path.realpath(path)  # it may be a link into a folder of dotfiles
     try:
-        make_directory(os.path.dirname(real))
         replace_file(real, text.encode(), mode=os.stat(real).st_mode & 0o777 if os.path.exists(real) else 0o600)
     except OSError as error:
         raise InputError(say("mcp_servers.file_unwritable", path=path, reason=error.strerror or error)) from error

@@ -71,6 +71,20 @@ def hold(path: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def hold_folder(path: str) -> Iterator[None]:
+    """The same for a file in a folder where no further file of ours should lie: the lock is on the folder."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        lock(descriptor, LONG_PATIENCE_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def files_held_by_others() -> frozenset[int]:
     """The inodes of files that other processes hold locks on; empty where the system does not say."""
     try:
