@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -91,6 +92,8 @@ class Headless:
         try:
             agent = self._agent = await self._open(loop, setup)
             run = self._run = await self._begin(agent, setup, prompt)
+            gc.freeze()
+            gc.enable()
             self._out.on_gone = run.cancel
             self.interrupts.attach(loop, self._cancel)
             self._report.begin(agent, prompt)

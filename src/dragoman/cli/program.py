@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -104,9 +105,13 @@ def _run_agent(options: Options) -> int:
         from dragoman.cli.terminal import converse
 
         return converse(options)
-    from dragoman.cli.headless import run_headless
+    gc.disable()  # what is loaded and made before the first request stays: looking for garbage in it takes a twentieth of the time
+    try:
+        from dragoman.cli.headless import run_headless
 
-    return run_headless(options)
+        return run_headless(options)  # which enables it again when the run begins
+    finally:
+        gc.enable()
 
 
 def _report(options: Options, output: str | tuple[str, int]) -> int:
