@@ -106,6 +106,8 @@ def test_help_and_version_are_given_whatever_else_is_wrong(flag: str) -> None:
     [
         (["--promt", "x"], ["--promt", "did you mean --prompt?"]),
         (["--zzzzzz"], ["--zzzzzz", "dragoman --help"]),
+        (["--yolo"], ["--yolo", "did you mean --approval auto?"]),
+        (["--add-dir", "x"], ["--add-dir", "did you mean --include?"]),
         (["-phello"], ["-phello", "-p"]),
         (["-p=hello"], ["-p"]),
         (["-p"], ["-p needs a value"]),

@@ -74,6 +74,23 @@ OPTIONS: tuple[Option, ...] = (
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )
+ELSEWHERE = {
+    "--yolo": "--approval auto",
+    "--full-auto": "--approval auto",
+    "--dangerously-skip-permissions": "--approval auto",
+    "--dangerously-bypass-approvals-and-sandbox": "--approval auto",
+    "--approval-mode": "--approval",
+    "--permission-mode": "--approval",
+    "--ask-for-approval": "--approval",
+    "--allowedTools": "--allow",
+    "--allowed-tools": "--allow",
+    "--disallowedTools": "--deny",
+    "--add-dir": "--include",
+    "--include-directories": "--include",
+    "--print": "-p",
+    "--cd": "-C",
+}
+"""Options of Claude Code, Codex and gemini-cli → ours."""
 COMMANDS = tuple(command for command in get_args(Command) if command != "run")
 
 _BY_NAME = {name: option for option in OPTIONS for name in option.names}
@@ -139,9 +156,7 @@ class _Parser:
         name, equals, attached = word.partition("=")
         option = _BY_NAME.get(name)
         if option is None or (equals and not name.startswith("--")):
-            self._add_problem(
-                say("unknown_option", name=printable_input(name), hint=did_you_mean(name, _BY_NAME) or _hint_on_short_option(name))
-            )
+            self._add_problem(say("unknown_option", name=printable_input(name), hint=_hint_on_option(name)))
             return
         if option.key == "prompt" and "prompt" in self.found:
             self._add_problem(say("prompt_twice"))
@@ -226,6 +241,12 @@ def _misused_live(options: Options, given: dict[str, str]) -> str:
         return say("not_together", one="--live", other="--offline") if options.offline else ""
     without = next((name for key, name in given.items() if key in ("record", "yes")), "")
     return say("only_with", name=without, other="--live") if without else ""
+
+
+def _hint_on_option(name: str) -> str:
+    if name in ELSEWHERE:
+        return say("did_you_mean", name=ELSEWHERE[name])
+    return did_you_mean(name, _BY_NAME) or _hint_on_short_option(name)
 
 
 def _hint_on_short_option(name: str) -> str:
