@@ -24,6 +24,7 @@ def test_every_group_of_options_has_a_table() -> None:
     public = {value for value in vars(dm.options).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)}
     told_elsewhere = {dm.options.Connector, dm.options.Deployment, dm.options.Spending, dm.options.TextOptions}
     assert public - set(GROUPS) - told_elsewhere == set()
+    assert [group.__name__ for group in GROUPS if group.__doc__ is None] == [], "help() would show the words of its base class"
 
 
 def test_every_contract_is_named() -> None:

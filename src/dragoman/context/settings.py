@@ -25,6 +25,8 @@ class PruneRule(msgspec.Struct, frozen=True):
 
 
 class PruneSettings(msgspec.Struct, frozen=True):
+    """When outdated results leave what the model sees, and which."""
+
     schedule: Schedule = "auto"
     rule: PruneRule = PruneRule()
     placeholder: str = ""
@@ -38,6 +40,8 @@ class PruneSettings(msgspec.Struct, frozen=True):
 
 
 class CompressSettings(msgspec.Struct, frozen=True):
+    """When older messages are replaced by a summary, and how much of the conversation stays."""
+
     enabled: bool = True
     threshold: float = 0.7
     """Share of the model's window at which old messages are replaced by a summary."""
@@ -52,5 +56,7 @@ class CompressSettings(msgspec.Struct, frozen=True):
 
 
 class ContextSettings(msgspec.Struct, frozen=True):
+    """What the model sees of a long conversation: what is pruned, and what is summed up."""
+
     prune: PruneSettings = PruneSettings()
     compress: CompressSettings = CompressSettings()
