@@ -23,6 +23,7 @@ READ = [
     "find . -type f -not -path './x/*' -exec wc -l {} +", "[ -f x ]", "egrep -n 'a|b' f", "git grep -n x -- src", "git tag",
     "git tag -l v1",
     "git tag --sort=-creatordate", "git stash list", "git stash show -p", "git worktree list", "git reflog", "git reflog show -3 HEAD",
+    "git log --grep signature", "git grep signature", "uniq -c f", "printf %d 5",
     "git remote get-url origin", "git cat-file -p HEAD", "git rev-list --count HEAD", "git config user.email", "git --version",
 ]  # fmt: skip
 ASK = [
@@ -42,6 +43,9 @@ ASK = [
     "find . -type f -execdir cat {} +", "[ -f x", "[ -v x ]", "[ a = b ]", "git tag v1", "git tag --sort -l v1", "git tag -d v1",
     "git stash", "git stash drop", "git reflog expire", "git worktree add x", "git remote add a b", "git config user.email x",
     "git config --list", "git config http.extraheader", "git grep -Oless x", "git cat-file --textconv HEAD:x",
+    "git log --format=%GG", "git log --format=%+GG", "git log '--format=% G?'", "git show --pretty=tformat:%-GS",
+    "git for-each-ref --format='%(signature:grade)'", "git for-each-ref '--format=%(*signature)'", "git for-each-ref --sort=signature",
+    "git tag --sort -signature", "git branch --sort=*signature", "uniq f -c", "uniq f -f 1", "uniq f -- g", "printf %d 'a[$(x)]'",
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,8 @@ def test_what_only_reads_runs_unasked(command: str, folder: Path) -> None:
      "cd .. ; cat out.txt", "cd sub || cat ../../out.txt", "cat .ssh/key", "echo ../*", "echo /etc/*", "head -1 linkdir/out.txt",
      "tail -f f",
      "git diff /etc/passwd f", "git -C .. status", "git -C linkdir log", "find . -exec cat {} +", "cat $?", "[ -f /etc/passwd ]",
-     "find sub ../out.txt -type f -exec cat {} +", "find . -type f -exec cat link {} +"],
+     "find sub ../out.txt -type f -exec cat {} +", "find . -type f -exec cat link {} +", "head f -n ../out.txt", "head f -c link",
+     "grep x f -e link", "sort f -t link", "[ -f * ]"],
 )  # fmt: skip
 def test_what_leaves_the_workspace_or_reads_secrets_asks(command: str, folder: Path) -> None:
     (folder.parent / "out.txt").write_text("secret\n")
@@ -243,6 +245,53 @@ def test_a_file_that_must_not_be_read_is_known_by_its_other_names_too(folder: Pa
 
     assert "the word" not in asyncio.run(read("other.txt"))
     assert "refused" not in asyncio.run(read("twin.txt"))
+
+
+@pytest.mark.parametrize("command", ["git show HEAD:secrets/a.txt", "git show :secrets/a.txt", "cd sub && git show HEAD:./a.txt",
+                                     "git cat-file -p HEAD:secrets/", "cd sub && git show HEAD:secrets/a.txt"])  # fmt: skip
+def test_a_file_that_must_not_be_read_is_known_in_the_history_too(command: str, folder: Path) -> None:
+    make_repository(folder)
+    (folder / "sub").mkdir()
+    rules = (deny("read_file secrets/**"), deny("read_file sub/a.txt"))
+    around = ReadableFolders((str(folder),), denied=("secrets/**", "sub/a.txt"))
+    assert judge_command(command, str(folder), rules, around).decision == "ask"
+    assert judge_command("git show HEAD:f", str(folder), rules, around).decision == "allow"
+
+
+def make_repository(folder: Path) -> Path:
+    (folder / ".git" / "objects").mkdir(parents=True)
+    (folder / ".git" / "refs").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "config").write_text("[core]\n\tbare = false\n")
+    return folder / ".git"
+
+
+@pytest.mark.parametrize(
+    "name", ["rebase-merge/done", "rebase-apply/info", "sequencer/todo", "info/exclude", "MERGE_MSG", "logs/HEAD", "config"]
+)
+def test_git_asks_where_a_file_that_it_shows_is_a_link(name: str, folder: Path) -> None:
+    """Of a rebase under way `git status` shows the last steps, whatever file they are in."""
+    repository = make_repository(folder)
+    assert judge_with("git status", folder).decision == "allow"
+    (repository / name).parent.mkdir(exist_ok=True)
+    (repository / name).unlink(missing_ok=True)
+    (repository / name).symlink_to(folder / "f")
+    assert name in judge_with("git status", folder).reason
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_git_grep_asks_where_a_folder_of_tracked_files_has_become_a_link(version: str, folder: Path) -> None:
+    require_program("git")
+    (folder / "a" / "deep").mkdir(parents=True)
+    for name in ("a/deep/x", "a/deep/y", "a/z", "b"):
+        (folder / name).write_text("x\n")
+    for words in (["init", "-q"], ["add", "."], ["update-index", "--index-version", version]):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+    assert judge_with("git grep -n x", folder).decision == "allow"
+    (folder / "a").rename(folder.parent / "outside")
+    (folder / "a").symlink_to("../outside")
+    assert str(folder / "a") in judge_with("git grep -n x", folder).reason
+    assert judge_with("git log", folder).decision == "allow"
 
 
 def test_a_program_of_the_workspace_does_not_pass_for_the_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

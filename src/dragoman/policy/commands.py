@@ -157,13 +157,13 @@ def find_stray_glob(step: CommandStep, found: Found, name: str) -> str:
         if not word.has_glob:
             continue
         is_option = word.text.startswith("--") and "=" in word.text and not any(sign in word.text.partition("=")[0] for sign in "*?[")
-        if name in ("test", "uniq", "strings") or (at not in found.paths and not is_option):
+        if name in ("test", "[", "uniq", "strings") or (at not in found.paths and not is_option):
             return say("policy.command_glob", text=word.text)
     return ""
 
 
 def _doubt_of_reads(step: CommandStep, found: Found, folder: str, around: ReadableFolders, given: int) -> str:
-    for at in found.paths:
+    for at in (*found.paths, *found.behind):
         if at < given or (step.words[0].text == "echo" and not step.words[at].has_glob):
             continue
         for path in _paths_of(step.words[at], folder):
@@ -171,9 +171,25 @@ def _doubt_of_reads(step: CommandStep, found: Found, folder: str, around: Readab
                 return say("policy.command_glob", text=step.words[at].text)
             if doubt := _doubt_of_path(path, step.words[0].text, found.goes_deep, around):
                 return doubt
+        if found.is_git and around.denied and (doubt := _doubt_of_revision(step.words[at].text, folder, around)):
+            return doubt
     if found.goes_deep and not found.paths and (doubt := _doubt_of_path(folder, step.words[0].text, True, around)):
         return doubt
-    return find_danger(folder, around.roots) if found.is_git else ""
+    return find_danger(folder, around.roots, reads_tree=found.goes_deep) if found.is_git else ""
+
+
+def _doubt_of_revision(text: str, folder: str, around: ReadableFolders) -> str:
+    """`HEAD:secrets/a.txt` is that file as it was, named from the top of the repository, or from here with `./`."""
+    _, colon, name = text.rpartition(":")
+    if not colon:
+        return ""
+    at = folder
+    while around.holds(at) and at != os.path.dirname(at):
+        path = os.path.normpath(os.path.join(at, name))
+        if _is_denied(path, True, around):
+            return say("policy.command_denied", path=path)
+        at = os.path.dirname(at)
+    return ""
 
 
 def _doubt_of_path(path: str, name: str, goes_deep: bool, around: ReadableFolders) -> str:

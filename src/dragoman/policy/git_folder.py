@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterator, Sequence
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.words import say
@@ -18,7 +19,8 @@ _GITLINK = b"\0\0\xe0\0"
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"(?:[^"\\]|\\.)*")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$)")
 _HEAD = re.compile(rb"ref:\s*refs/[^\n]+\n?|[0-9a-f]{40}(?:[0-9a-f]{24})?\s*")
-_HISTORY = ("HEAD", "objects", "refs", "packed-refs", "index", "info", "logs", "shallow")
+_SHOWN = ("objects", "objects/pack", "info", "logs", "rebase-merge", "rebase-apply", "sequencer")
+"""Folders of a repository whose files git shows, or takes history from: of a rebase under way, `git status` shows the list of steps."""
 _HARMLESS = {
     "core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf",
              "eol", "safecrlf", "quotepath", "abbrev", "compression", "untrackedcache", "longpaths", "protecthfs", "protectntfs"},
@@ -39,8 +41,8 @@ _HARMLESS = {
 """What a repository's configuration may set; of sections with an empty set, anything. Whatever else there is asks."""
 
 
-def find_danger(directory: str, roots: Sequence[str]) -> str:
-    """Why git is not run here unasked; empty if it may be."""
+def find_danger(directory: str, roots: Sequence[str], *, reads_tree: bool = False) -> str:
+    """Why git is not run here unasked; empty if it may be. `reads_tree`: the command reads all tracked files, as `git grep` does."""
     if any(name in os.environ for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")):
         return say("policy.git_elsewhere")
     at = directory
@@ -49,7 +51,7 @@ def find_danger(directory: str, roots: Sequence[str]) -> str:
             return say("policy.git_bare", path=at)
         folder = os.path.join(at, ".git")
         if os.path.lexists(folder):
-            return _danger_in(folder)
+            return _danger_in(folder) or (_danger_of_tree(folder) if reads_tree else "")
         above = os.path.dirname(at)
         if above == at:
             break
@@ -100,17 +102,56 @@ def _find_borrowed(folder: str) -> str:
     alternates = os.path.join(folder, "objects", "info", "alternates")
     if os.path.lexists(alternates):
         return alternates
-    for name in _HISTORY:
-        if os.path.islink(path := os.path.join(folder, name)):
-            return path
-    for inner in ("objects", os.path.join("objects", "pack")):
+    for inner in ("", *_SHOWN):
         try:
             with os.scandir(os.path.join(folder, inner)) as entries:
-                if found := next((entry.path for entry in entries if entry.is_symlink()), ""):
+                if found := next((entry.path for entry in entries if entry.is_symlink() and entry.name != "hooks"), ""):
                     return found
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
     return ""
+
+
+def _danger_of_tree(folder: str) -> str:
+    """A folder of tracked files that is a link by now: git grep reads behind it, wherever that is."""
+    tree, index = os.path.dirname(folder), os.path.join(folder, "index")
+    if not os.path.lexists(index):
+        return ""
+    try:
+        folders = {os.path.dirname(name) for name in _tracked(_read(index, MAX_INDEX_BYTES))}
+    except (OSError, ValueError, IndexError, struct.error):
+        return say("policy.git_broken", path=folder)
+    above = {os.fsdecode(each.rsplit(b"/", cut)[0]) for each in folders for cut in range(each.count(b"/") + 1)}
+    linked = next((path for each in sorted(above - {""}) if os.path.islink(path := os.path.join(tree, each))), "")
+    return say("policy.git_borrowed", path=linked) if linked else ""
+
+
+def _tracked(index: bytes) -> Iterator[bytes]:
+    """The names of the files in an index of version 2, 3 or 4 (gitformat-index)."""
+    sign, version, count = struct.unpack_from(">4sLL", index)
+    if sign != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError(version)
+    at, name = 12, b""
+    for _ in range(count):
+        (flags,) = struct.unpack_from(">H", index, at + 60)
+        begin = at + (64 if version > 2 and flags & 0x4000 else 62)
+        kept = 0
+        if version == 4:  # so many bytes of the last name go, and the rest is added
+            dropped, begin = _read_number(index, begin)
+            kept = len(name) - dropped
+        end = index.index(b"\0", begin)
+        name = name[:kept] + index[begin:end]
+        at = end + 1 if version == 4 else at + (end - at + 8) // 8 * 8
+        yield name
+
+
+def _read_number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of any length as git writes it, and the place behind it."""
+    number = data[at] & 127
+    while data[at] & 128:
+        at += 1
+        number = ((number + 1) << 7) | (data[at] & 127)
+    return number, at + 1
 
 
 def _is_whole(folder: str) -> bool:

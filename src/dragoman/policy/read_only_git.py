@@ -62,15 +62,16 @@ _TAGS = Program("ln::i", "list sort= format= contains= no-contains= merged= no-m
 _REFLOG = Program(*_HISTORY, operands="none", takes_number=True)
 _SETTING = re.compile(r"user\.(?:name|email)|init\.defaultbranch|remote\.[\w-]+\.url|branch\.[\w./-]+\.(?:remote|merge)", re.IGNORECASE)
 """Settings that hold no secret."""
+_SIGNATURE = re.compile(r"%[-+ ]?G|%\(\*?signature|--sort[=\0][^\0]*signature")
 
 
 def find_git_reads(words: Sequence[str]) -> Found | None:
     """What a git command reads, if every option is on its list; None if it is not."""
-    if any("%G" in word or "%(signature" in word for word in words):
+    if _SIGNATURE.search("\0".join(words)):
         return None  # a signature is shown by the program that checks it, and that writes
     at = 2 if words[1:2] == ["--no-pager"] else 1
     found = _find(words, at) if len(words) > at else None
-    return None if found is None else msgspec.structs.replace(found, is_git=True)
+    return None if found is None else msgspec.structs.replace(found, is_git=True, behind=())  # git reads options wherever they stand
 
 
 def is_reading_subcommand(words: Sequence[str]) -> bool:

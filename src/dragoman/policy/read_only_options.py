@@ -37,10 +37,11 @@ def scan_options(program: Program, words: Sequence[str], begin: int) -> Found | 
     if program.operands == "text" and not program.short and not program.long:
         return Found()
     operands: list[int] = []
+    behind: list[int] = []
     given: set[str] = set()
     at, has_ended = begin, False
     while at < len(words):
-        word = words[at]
+        word, begun = words[at], at
         if has_ended or word == "-" or not word.startswith("-"):
             operands.append(at)
         elif word == "--":
@@ -54,23 +55,25 @@ def scan_options(program: Program, words: Sequence[str], begin: int) -> Found | 
             given.update(names)
             at += takes_next
         at += 1
-    return _found(program, operands, given)
+        if operands and not has_ended and operands[-1] != begun:
+            behind += range(begun, min(at, len(words)))
+    return _found(program, operands, behind, given)
 
 
-def _found(program: Program, operands: list[int], given: set[str]) -> Found | None:
+def _found(program: Program, operands: list[int], behind: list[int], given: set[str]) -> Found | None:
     goes_deep = program.recursive == "*" or not given.isdisjoint(program.recursive.split())
     match program.operands:
         case "none":
             return None if operands else Found()
         case "text":
             return Found()
-        case "one" if len(operands) > 1:
-            return None
+        case "one" if len(operands) > 1 or behind:
+            return None  # it would write the second
         case "pattern" if given.isdisjoint(program.pattern_options.split()):
             operands = operands[1:]
         case _:
             pass
-    return Found(tuple(operands), goes_deep)
+    return Found(tuple(operands), goes_deep, behind=tuple(behind))
 
 
 def _short(program: Program, word: str) -> tuple[list[str], int]:

@@ -187,8 +187,10 @@ def _echo(words: Sequence[str]) -> Found | None:
 
 
 def _printf(words: Sequence[str]) -> Found | None:
-    """Text and numbers. `-v` and %n set a variable, and what names the variable is evaluated."""
+    """Text and numbers. `-v` and %n set a variable, and what names the variable is evaluated; other shells than bash evaluate numbers."""
     if len(words) < 2 or words[1].startswith("-") or re.search(r"%(?![sd%])", words[1].replace("%%", "")):
+        return None
+    if "%d" in words[1] and any("[" in word for word in words[2:]):
         return None
     return Found()
 

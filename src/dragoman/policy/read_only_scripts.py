@@ -22,6 +22,9 @@ class Found(msgspec.Struct, frozen=True):
     goes_deep: bool = False
     """It reads what lies in folders, and in their folders."""
     is_git: bool = False
+    behind: tuple[int, ...] = ()
+    """Options and their values that stand behind a file. On some systems, and with POSIXLY_CORRECT, options end there: then these name
+    files too."""
     runs: tuple[str, ...] = ()
     """Programs that it starts, which only read as well."""
 
