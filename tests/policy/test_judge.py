@@ -61,7 +61,9 @@ def test_files_that_run_or_are_believed_later_always_ask(path: str) -> None:
     assert isinstance(judge(EDIT, intent, "auto-edit", frozenset({"edit"})), MustAsk)
 
 
-@pytest.mark.parametrize("path", ["/w/a.py", "/w/git/x", "/w/.gitignore", "/w/docs/bashrc.md"])
+@pytest.mark.parametrize(
+    "path", ["/w/a.py", "/w/git/x", "/w/.gitignore", "/w/docs/bashrc.md", "/w/git~x/a", "/w/a~1", "/w/中文/x.md", "/w/.gitattributes"]
+)
 def test_ordinary_files_are_not_guarded(path: str) -> None:
     assert not is_guarded(path)
 
@@ -70,7 +72,11 @@ HOSTILE_PLACES = (
     ".zlogout .bash_aliases .vimrc .exrc .emacs .tmux.conf .gdbinit .pre-commit-config.yaml .devcontainer.json .gitlab-ci.yml "
     "CLAUDE.local.md .config/fish/config.fish .ssh/authorized_keys .cursor/mcp.json .GitHub/Workflows/ci.yml "
     ".devcontainer/devcontainer.json .cargo/config.toml "
-    ".config/systemd/user/x.service .local/bin/ls .vim/plugin/x.vim my.code-workspace sub/HEAD .hg/hgrc sitecustomize.py"
+    ".config/systemd/user/x.service .local/bin/ls .vim/plugin/x.vim my.code-workspace sub/HEAD .hg/hgrc sitecustomize.py "
+    ".helix/languages.toml .nvim.lua .irbrc .Rprofile .gradle/init.gradle .mvn/extensions.xml .forgejo/workflows/a.yml Jenkinsfile "
+    "lefthook.yaml .githooks/pre-push Library/LaunchAgents/x.plist .config/environment.d/x.conf "
+    ".git./hooks/x .GIT/config .g\u200cit/config .git\u200d/config GIT~1/config .git::$INDEX_ALLOCATION/config "
+    ".\uff47it/config .\u017fsh/authorized_keys .bashrc. .bashrc::$DATA AGENTS\uff0emd a/.git"
 )
 
 

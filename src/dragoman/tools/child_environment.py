@@ -6,8 +6,11 @@ import os
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
-_SECRET_ENDS = frozenset({"AUTH", "COOKIE", "CRED", "CREDS", "JWT", "PASS", "PAT", "PW", "PWD"})
+_SECRET_WORDS = (
+    "KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "CONNECTION_STRING", "WEBHOOK", "AUTH_CONFIG", "OP_SESSION_",
+    "BW_SESSION",
+)  # fmt: skip
+_SECRET_ENDS = frozenset({"BEARER", "COOKIE", "COOKIES", "CRED", "CREDS", "JWT", "PAT", "PSWD", "PW"})
 """The last word of a name that means a secret: DB_PASS, MYSQL_PWD, GH_PAT. Not SSH_AUTH_SOCK."""
 _NOT_SECRET = frozenset({"PWD", "OLDPWD"})
 _SHORTEST_VALUE = 8
@@ -51,7 +54,7 @@ def is_secret_name(name: str) -> bool:
     if upper in _NOT_SECRET or upper.endswith("ASKPASS"):  # a folder, or a program that asks
         return False
     last = upper.rstrip("0123456789_").rpartition("_")[2]
-    return any(word in upper for word in _SECRET_WORDS) or last in _SECRET_ENDS or last.endswith("PASS")
+    return any(word in upper for word in _SECRET_WORDS) or last in _SECRET_ENDS or last.endswith(("AUTH", "PASS", "PWD"))
 
 
 def _is_executable(path: str) -> bool:
