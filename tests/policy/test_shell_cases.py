@@ -135,6 +135,41 @@ def test_options_before_a_subcommand_do_not_hide_it_from_a_refusal(command: str,
     assert judge_with(command, folder, deny("git push")).decision == "deny"
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["env -S'touch PWN'", "toybox touch PWN", "coreutils --coreutils-prog=touch PWN", "tmux new -d 'touch PWN'", "screen -dm touch PWN",
+     "npm exec -- touch PWN", "bundle exec touch PWN", "mise exec -- touch PWN", "direnv exec . touch PWN", "conda run -n x touch PWN",
+     "uv run --with x touch PWN", "aws-vault exec me -- touch PWN", "nix-shell --run 'touch PWN'", "nix run x -c touch PWN",
+     "sops exec-env f 'touch PWN'", "hyperfine 'touch PWN'", "perf stat touch PWN", "xvfb-run -a touch PWN", "cross-env A=1 touch PWN",
+     "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch PWN", "hash -p /usr/bin/touch z; z PWN", "compgen -C 'touch PWN'",
+     "tcsh -c 'touch PWN'", "pwsh -Command 'touch PWN'", "nu -c 'touch PWN'", "bash-5.2 -c 'touch PWN'", "/opt/bash5 -c 'touch PWN'"],
+)  # fmt: skip
+def test_a_refusal_is_found_behind_programs_that_run_others(command: str, folder: Path) -> None:
+    assert judge_with(command, folder, deny("touch")).decision == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["python3 -c 'import os; os.system(\"git push\")'", "python3.11 -c 'run([\"git\", \"push\"])'", "perl -e 'system(\"git push\")'",
+     "ruby -e '`git push`'", "node -e 'x.execSync(\"git push\")'", "awk 'BEGIN{system(\"git push\")}'", "sed '1e git push' f",
+     "vim -c '!git push' -c q", "gdb -batch -ex 'shell git push'", "less '+!git push' f"],
+)  # fmt: skip
+def test_code_that_names_what_a_rule_forbids_is_asked_about(command: str, folder: Path) -> None:
+    for rule in (deny("git push"), ask("git push *")):
+        ruling = judge_with(command, folder, allow(f"{command.split()[0]} *"), rule)
+        assert (ruling.decision, ruling.is_by_rule) in (("ask", True), ("deny", True))
+    assert not judge_with(command, folder, deny("git pull")).is_by_rule
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sed -n '/git push/p' f", "awk '/git push/{print}' f", "python3 -m pytest -k push", "uv run pytest -k touch", "uv run pytest touch"],
+)
+def test_code_that_only_reads_is_not_asked_about(command: str, folder: Path) -> None:
+    rules = (allow("python3 *"), allow("uv *"), deny("git push"), deny("touch"), deny("push"))
+    assert judge_with(command, folder, *rules).decision == "allow"
+
+
 @pytest.mark.parametrize("command", ["bash -c 'git push'", "env sh -c 'cd x && git -C . push'", "timeout 5 git -C . push", "git push"])
 def test_a_rule_that_asks_finds_what_is_hidden_too(command: str, folder: Path) -> None:
     ruling = judge_with(command, folder, ask("git push"))

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.base.text import set_of
 from dragoman.base.words import say
 from dragoman.policy.commands import CommandStep, ReadableFolders, find_doubt, steps_of
-from dragoman.policy.hidden_commands import all_commands, forms_of, takes_commands
+from dragoman.policy.hidden_commands import all_commands, forms_of, mentions, takes_commands
 from dragoman.policy.read_only_git import is_reading_subcommand
 from dragoman.policy.read_only_programs import find_reads, is_known
 from dragoman.policy.rules import Decision, Rule, Ruling, decide, fits_words, pattern_words
@@ -45,6 +45,11 @@ def judge_command(command: str, directory: str, rules: Sequence[Rule], around: R
         return CommandRuling("ask", str(unclear), is_by_rule=bool(tightening), is_clear=False)
     if tightening and any(takes_commands(step.texts) for step in steps):
         return CommandRuling("ask", say("policy.shell_piped"), is_by_rule=True, open=tuple(step.texts for step in steps))
+    for rule in tightening:
+        for step in steps if rule.pattern else ():
+            if mentions(step.texts, pattern_words(rule.pattern)) and find_doubt(step, around):
+                reason = say("policy.shell_code", name=step.texts[0], pattern=rule.pattern)
+                return CommandRuling("ask", reason, is_by_rule=True, open=tuple(step.texts for step in steps))
     ruling = _judge_steps(steps, about, around)
     if ruling.is_by_rule or not (asking := [rule for rule in tightening if rule.decision == "ask"]):
         return ruling

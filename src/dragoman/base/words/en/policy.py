@@ -22,6 +22,7 @@ TEXTS = {
     "policy.shell_no_parser": "the parser of shell commands (tree-sitter-bash) is not installed",
     "policy.shell_operator": "it has the operator {text}",
     "policy.shell_other": "it has a part that is not judged: {kind}",
+    "policy.shell_code": "{name} is given code that names `{pattern}`, which a rule forbids or asks about",
     "policy.shell_piped": "it feeds a shell with commands that are not written here, and a rule forbids some, or asks about them",
     "policy.shell_quote": "it is not complete, or not valid shell",
     "policy.shell_redirect": "it reads from or writes to a file",

@@ -22,6 +22,7 @@ TEXTS = {
     "policy.shell_no_parser": "没有安装 shell 命令的解析器（tree-sitter-bash）",
     "policy.shell_operator": "它含有运算符 {text}",
     "policy.shell_other": "它含有无法判断的部分：{kind}",
+    "policy.shell_code": "{name} 得到的代码提到 `{pattern}`，而有规则禁止或询问它",
     "policy.shell_piped": "它把未写在此处的命令交给 shell，而有规则禁止或询问某些命令",
     "policy.shell_quote": "它不完整，或不是有效的 shell 命令",
     "policy.shell_redirect": "它读取或写入文件",
