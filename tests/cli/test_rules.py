@@ -42,6 +42,12 @@ def test_p_runs_what_a_flag_allows_and_nothing_else(place: Place, serve: Serve) 
     assert "--allow allows commands" in done.err
 
 
+def test_a_flag_without_its_rule_is_named(place: Place) -> None:
+    place.run("-m", "x/y", "--allow", "-p", "go").complaint(42, "--allow needs a value")
+    place.run("-m", "x/y", "-p", "go", "--deny", "--trust").complaint(42, "--deny needs a value")
+    place.run("-m", "x/y", "-p", "go", "--allow", "cd x && make").complaint(42, "--allow cd x && make", "a rule for each command")
+
+
 def test_a_flag_that_refuses_wins_and_says_so(place: Place, serve: Serve) -> None:
     service = serve(script(shell("true && touch ran"), "text: Done."))
     done = place.ask("go", "--allow", "touch *", "--deny", "touch", "--approval", "auto-edit")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,30 @@ def test_a_rule_that_cannot_be_used_says_why(rule: Rule, said: str) -> None:
 )  # fmt: skip
 def test_paths(pattern: str, path: str, fits: bool) -> None:
     assert fits_path(pattern, path) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("cd x && make", "`&&`"), ("make | tee x", "`|`"), ("make > log", "`>`"), ("make;rm", "`;`"), ("echo `x`", "```"),
+     ("run_shell a || b", "`||`"),
+     ("FOO=1 make", "FOO=1"), ("-p", "not with -p"), ("Bash(npm run test:*)", "`npm run test *`"), ("Edit(src/**)", "`edit "),
+     ("WebFetch(domain:a.org)", "`web_fetch a.org`")],
+)  # fmt: skip
+def test_a_rule_that_no_command_ever_fits_is_an_error_that_says_what_to_write(text: str, told: str) -> None:
+    for rule in (allow, ask, deny):
+        with pytest.raises(RuleProblem, match=re.escape(told)):
+            rule(text)
+
+
+def test_a_rule_with_a_variable_is_an_error_where_it_allows() -> None:
+    with pytest.raises(RuleProblem, match="write what it stands for"):
+        allow("$HOME/x")
+    assert decision("rm -rf $HOME", deny("rm -rf $HOME")) == "deny"
+
+
+def test_signs_that_are_words_of_a_command_are_quoted() -> None:
+    for text in ("grep 'a|b' *", 'rg "x && y"', r"find . -exec cat {} \;", "make *"):
+        allow(text)
 
 
 WORDS = st.sampled_from(["make", "make x", "make *", "ls", "ls *", "git push", "git *", "touch", "pytest *", "npm run *", "rm -rf *"])

@@ -15,7 +15,7 @@ from dragoman.app.options import Options
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.toml_lines import line_of
 from dragoman.base.words import say
-from dragoman.policy.rules import DECISIONS, Decision, Rule, RuleProblem, Tier, check_rule, parse_rule
+from dragoman.policy.rules import DECISIONS, Decision, Rule, RuleProblem, Tier, check_written, parse_rule
 from dragoman.values.errors import ConfigError, InputError
 
 MAX_FILE_BYTES = 1_000_000
@@ -72,7 +72,7 @@ def _read(path: str, text: str, table: RulesTable, tier: Tier) -> Iterator[Rule]
     for number, full in enumerate(table.rule):
         where = _place(path, lines[number] if number < len(lines) else line_of(text, ["rules", "rule"]))
         with _naming(where, f"{full.tool} {full.pattern}".strip()):
-            yield check_rule(Rule(**msgspec.structs.asdict(full), origin=where, tier=tier))
+            yield check_written(Rule(**msgspec.structs.asdict(full), origin=where, tier=tier))
 
 
 def _place(path: str, line: int) -> str:

@@ -173,9 +173,9 @@ class _Parser:
                 self.found[option.key] = option.otherwise
                 return
             value = self._rest.pop()
-        elif self._rest:
+        elif self._rest and not (option.key in ("allow", "deny") and self._rest[-1] in _BY_NAME):
             value = self._rest.pop()
-        else:
+        else:  # no rule is called like an option: it was forgotten
             self._add_problem(say("needs_value", name=name))
             return
         self._set_value(option, name, value)

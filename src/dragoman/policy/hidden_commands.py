@@ -27,7 +27,7 @@ _TOLD_TO = {
     **dict.fromkeys(("uv", "poetry", "pipenv", "hatch", "conda", "direnv", "mise", "asdf", "bundle", "op", "aws-vault", "doppler"),
                     set_of("run exec tool")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), set_of("exec x dlx")),  # `run` names a script of the project
-    **dict.fromkeys(("nix", "nix-shell", "just"), set_of("-c --command --run")),
+    **dict.fromkeys(("nix", "nix-shell", "just"), frozenset({"-c", "--command", "--run"})),
     "sops": set_of("exec-env exec-file"),
 }  # fmt: skip
 """Programs that run what stands behind one of these words, and behind options."""

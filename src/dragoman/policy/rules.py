@@ -77,8 +77,8 @@ def parse_rule(text: str, decision: Decision, *, origin: str = "", tier: Tier = 
         raise RuleProblem(say("policy.rule_no_text"))
     first, _, rest = text.strip().partition(" ")
     if first in TOOLS or first.startswith(SERVERS):
-        return check_rule(Rule(decision, rest.strip(), first, origin=origin, tier=tier))
-    return check_rule(Rule(decision, text.strip(), origin=origin, tier=tier))
+        return check_written(Rule(decision, rest.strip(), first, origin=origin, tier=tier))
+    return check_written(Rule(decision, text.strip(), origin=origin, tier=tier))
 
 
 def allow(text: str, *, reason: str = "") -> Rule:
@@ -94,6 +94,33 @@ def ask(text: str, *, reason: str = "") -> Rule:
 def deny(text: str, *, reason: str = "") -> Rule:
     """A rule for what is refused. `reason` is told to the model."""
     return msgspec.structs.replace(parse_rule(text, "deny"), reason=reason)
+
+
+def check_written(rule: Rule) -> Rule:
+    """A rule as a person wrote it: also checked for what no command ever fits, so that nobody relies on it. Raises RuleProblem."""
+    if not rule.is_for_commands or not rule.pattern:
+        return check_rule(rule)
+    if form := _CLAUDE_FORM.fullmatch(rule.pattern):
+        tool, inside = _CLAUDE_TOOLS[form[1]], form[2].removeprefix("domain:")
+        inside = f"{inside.removesuffix(':*')} *" if inside.endswith(":*") else inside
+        raise RuleProblem(say("policy.rule_claude", pattern=rule.pattern, ours=f"{tool} {inside}".strip()))
+    check_rule(rule)
+    first = pattern_words(rule.pattern)[0]
+    sign = next((found["sign"] for found in _UNQUOTED.finditer(rule.pattern) if found["sign"]), "")
+    if sign:
+        raise RuleProblem(say("policy.rule_operator", pattern=rule.pattern, sign=sign))
+    if first.startswith("-") or _ASSIGNMENT.match(first):
+        raise RuleProblem(say("policy.rule_begin", word=first))
+    if rule.decision == "allow" and _VARIABLE.search(rule.pattern):
+        raise RuleProblem(say("policy.rule_variable", pattern=rule.pattern))
+    return rule
+
+
+_UNQUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|(?P<sign>&&|\|\||[|&;<>()`])|.""", re.DOTALL)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_VARIABLE = re.compile(r"\$[A-Za-z_{(]")
+_CLAUDE_TOOLS = {"Bash": "", "Edit": EDITS, "MultiEdit": EDITS, "Write": EDITS, "Read": "read_file", "WebFetch": "web_fetch"}
+_CLAUDE_FORM = re.compile(rf"({'|'.join(_CLAUDE_TOOLS)})\((.+)\)")
 
 
 def check_rule(rule: Rule) -> Rule:
