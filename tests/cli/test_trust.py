@@ -163,6 +163,13 @@ def test_trusted_folders_stand_with_the_approvals(place: Place) -> None:
     assert "no approval is saved" in place.run("approvals").out
 
 
+def test_an_empty_name_is_no_yes_to_this_folder(place: Place) -> None:
+    """As from a variable that is not set."""
+    for words in ([""], [" "], ["--revoke", ""]):
+        place.run("trust", *words).complaint(42, "the name of the folder is empty")
+    assert "no approval is saved" in place.run("approvals").out
+
+
 def test_trust_as_json(place: Place) -> None:
     fill(place)
     assert json.loads(place.run("trust", "--output-format", "json").out) == {

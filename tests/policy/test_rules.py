@@ -262,6 +262,16 @@ def test_a_rule_that_no_command_ever_fits_is_an_error_that_says_what_to_write(te
             rule(text)
 
 
+@pytest.mark.parametrize("host", ["https://a.org/page", "a.org/x", "me@a.org", "a.org, b.org", "http://"])
+def test_a_rule_that_allows_a_page_and_not_a_host_is_an_error(host: str) -> None:
+    for tool in ("web_fetch", "network"):
+        with pytest.raises(RuleProblem, match=f"`{tool} example.org`"):
+            allow(f"{tool} {host}")
+        deny(f"{tool} {host}")
+        for good in ("a.org", "*.a.org", "a.org:8080", "https://a.org", "https://a.org/", "*", "[2606:4700::1]:8080"):
+            allow(f"{tool} {good}")
+
+
 def test_a_rule_with_a_variable_is_an_error_where_it_allows() -> None:
     with pytest.raises(RuleProblem, match="write what it stands for"):
         allow("$HOME/x")

@@ -158,7 +158,12 @@ def _checked(file: ConfigFile) -> dict[str, Any]:
         values = tomllib.loads(file.text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(_syntax_error(file, error)) from error
-    _converted(values, file)
+    config = _converted(values, file)
+    if config.network.hosts:
+        from dragoman.policy.host_rules import is_host
+
+        for host in (host for host in config.network.hosts if not is_host(host)):
+            raise ConfigError(_at(file, ["network", "hosts"], say("not_a_host", key="network.hosts", text=repr(host))))
     return values
 
 

@@ -14,6 +14,7 @@ from dragoman.base.words import say, sentence_of
 
 _AT = re.compile(r" - at `\$([^`]*)`\Z")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+_MISSING = re.compile(r"missing required field `([^`]*)`")
 _TYPE_NAMES = {
     "int": "kind_int",
     "float": "kind_float",
@@ -39,6 +40,11 @@ def explain(error: msgspec.ValidationError, table: type[msgspec.Struct]) -> Conf
     if unknown := _UNKNOWN.search(what):
         path.append(unknown.group(1))
         return ConfigFault(path, say("unknown_key", key=".".join(path), hint=_hint(path, table)))
+    if missing := _MISSING.search(what):
+        path.append(missing.group(1))
+        choices = _choices(table, path)
+        needed = say("missing_choice", key=path[-1], choices=", ".join(choices)) if choices else say("missing_key", key=path[-1])
+        return ConfigFault(path[:-1], say("wrong_value", key=".".join(path[:-1]).removesuffix(".*"), what=needed))
     key = ".".join(path).removesuffix(".*")
     choices = _choices(table, path)
     if choices:
@@ -75,6 +81,7 @@ def _choices(table: type[msgspec.Struct], path: list[str]) -> tuple[str, ...]:
     """The allowed values of a key, if it is a Literal."""
     kind: Any = table
     for name in path:
+        kind = next((each for each in get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)), kind)  # of a list
         hints = get_type_hints(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else {}
         kind = hints.get(name)
     for each in (kind, *get_args(kind)):

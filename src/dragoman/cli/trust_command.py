@@ -24,8 +24,10 @@ from dragoman.values.errors import InputError
 def run_trust(options: Options) -> str:
     if len(options.words) > 1:
         raise InputError(say("too_many_words", command="trust", word=one_line(options.words[1], 60)))
-    setup = set_up(options)
     named = options.words[0] if options.words else ""
+    if options.words and not named.strip():
+        raise InputError(say("trust_no_name"))  # as from a variable that is not set: that is not a yes to this folder
+    setup = set_up(options)
     real = os.path.realpath(require_directory(os.path.join(setup.workspace, os.path.expanduser(named)), "trust"))
     if options.revoke:
         return _report(options, "revoked", *_revoke(setup.places, real))

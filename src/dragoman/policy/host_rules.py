@@ -11,7 +11,17 @@ from fnmatch import fnmatchcase
 _WEB_PORTS = ("", "80", "443")
 """A name without a port stands for these."""
 _URL = re.compile(r"(?:https?:)?//(?P<authority>[^/?#]*)(?P<rest>.*)|(?P<plain>[^/?#]*)(?P<more>.*)", re.IGNORECASE | re.DOTALL)
+_NOT_IN_HOST = re.compile(r"[\s@,]")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+def is_host(pattern: str) -> bool:
+    """Whether it names hosts, and not a page of one, or nothing."""
+    parts = _URL.fullmatch(pattern.strip())
+    assert parts is not None, "the second half takes anything"
+    authority, path = (parts["authority"], parts["rest"]) if parts["authority"] is not None else (parts["plain"], parts["more"])
+    host, _ = _split(authority)
+    return bool(host) and not path.strip("/") and not _NOT_IN_HOST.search(authority)
 
 
 def fits_host(pattern: str, name: str, *, is_refusal: bool = False) -> bool:

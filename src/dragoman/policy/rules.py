@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.words import say
-from dragoman.policy.host_rules import fits_host
+from dragoman.policy.host_rules import fits_host, is_host
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = ("allow", "ask", "deny")
@@ -98,6 +98,8 @@ def deny(text: str, *, reason: str = "") -> Rule:
 
 def check_written(rule: Rule) -> Rule:
     """A rule as a person wrote it: also checked for what no command ever fits, so that nobody relies on it. Raises RuleProblem."""
+    if rule.tool in _OF_HOSTS and rule.decision == "allow" and rule.pattern and not is_host(rule.pattern):
+        raise RuleProblem(say("policy.rule_host", pattern=rule.pattern, tool=rule.tool))
     if not rule.is_for_commands or not rule.pattern:
         return check_rule(rule)
     if form := _CLAUDE_FORM.fullmatch(rule.pattern):
@@ -116,6 +118,7 @@ def check_written(rule: Rule) -> Rule:
     return rule
 
 
+_OF_HOSTS = frozenset({"web_fetch", NETWORK})
 _UNQUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|(?P<sign>&&|\|\||[|&;<>()`])|.""", re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _VARIABLE = re.compile(r"\$[A-Za-z_{(]")

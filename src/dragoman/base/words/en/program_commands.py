@@ -109,6 +109,7 @@ TEXTS = {
     "trust_refused_wide": "{folder} is not trusted as a whole: it is or holds your home folder, or everybody may write to it; name a "
     "folder inside it, or use --trust for one start",
     "trust_name_unwritable": "{folder} cannot be remembered: its name is not valid UTF-8; rename it, or use --trust for one start",
+    "trust_no_name": "trust: the name of the folder is empty; name a folder, or give no name for the one you are in",
     "trust_file_unwritable": "{path} cannot be changed ({reason})",
     "config_rules": "Rules, and where they come from",
     "config_approvals": "Approvals: {words}",

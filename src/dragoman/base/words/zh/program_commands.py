@@ -107,6 +107,7 @@ TEXTS = {
     "trust_refused_wide": "不会整体信任 {folder}：它是或包含您的主文件夹，或者人人可写；请指定其中的一个文件夹，"
     "或用 --trust 只信任一次启动",
     "trust_name_unwritable": "无法记住 {folder}：其名称不是有效的 UTF-8；请重命名，或用 --trust 只在这次启动信任它",
+    "trust_no_name": "trust：文件夹名是空的；请写出文件夹，或不写名称以指当前文件夹",
     "trust_file_unwritable": "无法更改 {path}（{reason}）",
     "config_rules": "规则及其来源",
     "config_approvals": "批准：{words}",
