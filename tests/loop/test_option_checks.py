@@ -39,6 +39,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"approval": dm.ApprovalOptions(rules=[dm.rules.Rule("allow", "* x")])},
         "approval.rules[0]: the rule * x cannot be used",
     ),
+    "a rule that decides something else": (
+        {"approval": dm.ApprovalOptions(rules=[dm.rules.Rule("Deny", "touch")])},  # type: ignore[arg-type]
+        "approval.rules[0]: the rule touch cannot be used: its decision is 'Deny', and must be one of allow, ask, deny",
+    ),
+    "a host that is a page": (
+        {"approval": dm.ApprovalOptions(hosts=["https://a.org/page"])},
+        "approval.hosts[0] must be the name of a host alone, such as example.org",
+    ),
     "the same in the options": ({"approval": dm.ApprovalOptions("yes")}, "approval.mode must be one of"),  # type: ignore[arg-type]
     "someone to ask who cannot be asked": ({"approval": dm.ApprovalOptions(ask="me")}, "approval.ask must be a function, not 'me'"),  # type: ignore[arg-type]
     "a workspace that is not there": ({"workspace": "/no/such/folder"}, "workspace.root: there is no folder /no/such/folder"),

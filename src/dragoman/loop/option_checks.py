@@ -170,6 +170,14 @@ def rule(name: str, value: object) -> None:
         raise InputError(say("loop.option_wrong_rule", name=name, rule=value.text, reason=problem)) from problem
 
 
+def host(name: str, value: object) -> None:
+    from dragoman.policy.host_rules import is_host
+
+    text(name, value)
+    if not is_host(str(value)):
+        raise _refusal(name, value, say("loop.option_host"))
+
+
 def budget(name: str, value: Any) -> None:
     """A budget, or an account of one."""
     from dragoman.loop.budget import Account, Budget
@@ -232,7 +240,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "ask_user": optional(function),
         "grants": optional(a(Grants)),
         "rules": each(rule),
-        "hosts": each(text),
+        "hosts": each(host),
         "run_sandboxed": flag,
     },
     SessionOptions: {

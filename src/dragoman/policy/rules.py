@@ -128,6 +128,9 @@ _CLAUDE_FORM = re.compile(rf"({'|'.join(_CLAUDE_TOOLS)})\((.+)\)")
 
 def check_rule(rule: Rule) -> Rule:
     """The rule, if it can be used and its examples hold. Raises RuleProblem."""
+    for name, known in (("decision", DECISIONS), ("tier", TIERS)):
+        if (value := getattr(rule, name)) not in known:
+            raise RuleProblem(say("policy.rule_choice", name=name, value=repr(value), choices=", ".join(known)))
     if not rule.text:
         raise RuleProblem(say("policy.rule_empty"))
     if len(rule.text) > MAX_CHARS or any(not sign.isprintable() for sign in rule.text):

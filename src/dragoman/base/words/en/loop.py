@@ -58,6 +58,7 @@ TEXTS = {
     "loop.option_servers": "names with their servers, such as dict(harbour=StdioServer(…))",
     "loop.option_folder": "the path of a folder",
     "loop.option_hooks": "dragoman.hooks.Hooks or a list of them",
+    "loop.option_host": "the name of a host alone, such as example.org",
     "loop.option_rule": "a rule: dragoman.rules.allow(…), ask(…) or deny(…)",
     "loop.option_wrong_rule": "{name}: the rule {rule} cannot be used: {reason}",
     "loop.option_tool": "a tool: a function with @dragoman.tool, or an object with spec, intend and run",

@@ -57,6 +57,7 @@ TEXTS = {
     "policy.rule_quotes": "{pattern} has a quote that is not closed: close it",
     "policy.rule_operator": "{pattern} has `{sign}` in it: write a rule for each command by itself, and quote what is a word of it",
     "policy.rule_host": "{pattern} is not a host, and a rule allows hosts: write its name alone, such as `{tool} example.org`",
+    "policy.rule_choice": "its {name} is {value}, and must be one of {choices}",
     "policy.rule_begin": "a rule begins with the name of a program, not with {word}",
     "policy.rule_variable": "{pattern} has a variable in it, and commands with variables are always asked about: write what it stands for",
     "policy.rule_claude": "{pattern} is how Claude Code writes it: here it is `{ours}`",

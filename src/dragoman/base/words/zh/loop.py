@@ -54,6 +54,7 @@ TEXTS = {
     "loop.option_servers": "名称及其服务器，例如 dict(harbour=StdioServer(…))",
     "loop.option_folder": "文件夹的路径",
     "loop.option_hooks": " dragoman.hooks.Hooks 或其列表",
+    "loop.option_host": "单独的主机名，如 example.org",
     "loop.option_rule": "规则：dragoman.rules.allow(…)、ask(…) 或 deny(…)",
     "loop.option_wrong_rule": "{name}：规则 {rule} 无法使用：{reason}",
     "loop.option_tool": "工具：带 @dragoman.tool 的函数，或具有 spec、intend 和 run 的对象",

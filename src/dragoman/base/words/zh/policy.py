@@ -56,6 +56,7 @@ TEXTS = {
     "policy.rule_quotes": "{pattern} 中有未闭合的引号：请补上",
     "policy.rule_operator": "{pattern} 中有 `{sign}`：请为每个命令各写一条规则，若它是命令中的词，请加引号",
     "policy.rule_host": "{pattern} 不是主机，而规则允许的是主机：请只写名称，如 `{tool} example.org`",
+    "policy.rule_choice": "它的 {name} 是 {value}，但必须是 {choices} 之一",
     "policy.rule_begin": "规则应以程序名开头，而不是 {word}",
     "policy.rule_variable": "{pattern} 中有变量，而含变量的命令总会询问：请写出它的值",
     "policy.rule_claude": "{pattern} 是 Claude Code 的写法：在这里应写 `{ours}`",
