@@ -101,6 +101,26 @@ def test_what_is_wrong_is_one_notice_with_its_place_and_the_others_are_used(tmp_
     assert "description" in found.notices[2]
 
 
+def test_a_line_that_cannot_be_read_is_named_and_the_rest_used_unless_it_could_be_about_tools(tmp_path: Path) -> None:
+    head = "---\nname: {}\ndescription: x\n"
+    found_in(tmp_path, "claude", "a.md", head.format("a") + "just words\n---\nA")
+    found_in(tmp_path, "claude", "b.md", head.format("b") + "just words\ntools: Read\n---\nB")
+    found = found_in(tmp_path, "claude", "c.md", head.format("c") + "tools Read\n---\nC")
+    assert [(agent.name, agent.tools) for agent in found.agents] == [("a", None), ("b", ("read_file", "read_many_files"))]
+    assert [f"{tmp_path / 'agents'}/{name}.md:4" in notice for name, notice in zip("abc", found.notices, strict=True)] == [True] * 3
+
+
+def test_examples_in_tags_belong_to_the_description_though_they_are_not_indented(tmp_path: Path) -> None:
+    lines = (
+        'description: Use it: <example>\nContext: A change\nuser: "Look"\n</example>\n\n<example>\nmodel: none\n</example>\n\nmodel: opus\n'
+    )
+    agent = the_one(found_in(tmp_path, "claude", "a.md", f"---\nname: a\n{lines}tools: Read\n---\nA"))
+    assert agent.description.splitlines()[-1] == "</example>"
+    assert (agent.model, agent.tools, agent.instructions) == ("opus", ("read_file", "read_many_files"), "A")
+    open_tag = the_one(found_in(tmp_path, "claude", "a.md", "---\ndescription: Reads <file>\nmodel: opus\n---\nA"))
+    assert (open_tag.description, open_tag.model) == ("Reads <file>", "opus")
+
+
 def test_unknown_tools_are_named_in_one_notice(tmp_path: Path) -> None:
     found_in(tmp_path, "claude", "a.md", "---\nname: a\ndescription: x\ntools: Read, Telescope\n---\n")
     found = found_in(tmp_path, "claude", "b.md", "---\nname: b\ndescription: x\ntools: Sextant, Telescope\n---\n")

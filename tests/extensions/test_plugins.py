@@ -54,6 +54,42 @@ def test_installed_by_claude_code(tmp_path: Path) -> None:
     assert [command.name for command in find_commands([], found.found).found] == ["one:go", "two:go"]
 
 
+def test_without_a_manifest_it_has_the_name_it_is_installed_as_and_what_its_marketplace_says(tmp_path: Path) -> None:
+    mine = claude(tmp_path, "one", "two", "three", "four")
+    cache = tmp_path / ".claude" / "plugins" / "cache" / "market"
+    for name in ("one", "two", "three"):
+        (cache / name / "1.0.0" / ".claude-plugin" / "plugin.json").unlink()
+    put(cache / "one" / "1.0.0" / "skills" / "other" / "SKILL.md", "---\ndescription: Other\n---\nx")
+    rows = [
+        {"name": "one", "source": "./", "strict": False, "skills": ["./skills/poet"], "version": "7", "hooks": {"Stop": []}},
+        {"name": "three", "agents": ["./nowhere"]},
+    ]
+    catalogue = put_json(tmp_path / "market" / ".claude-plugin" / "marketplace.json", {"plugins": [7, *rows]})
+    put_json(tmp_path / ".claude" / "plugins" / "known_marketplaces.json", {"market": {"installLocation": str(tmp_path / "market")}})
+    put_json(cache / "four" / "1.0.0" / ".claude-plugin" / "plugin.json", {"name": "four", "commands": {"x": {"source": "./x.md"}}})
+    put(cache / "four" / "1.0.0" / "x.md", "X.")
+    found = find_plugins([mine]).found
+    assert [(each.name, each.version, bool(each.agents)) for each in found] == [
+        ("one", "7", True),
+        ("two", "", True),
+        ("three", "", False),
+        ("four", "", True),
+    ]
+    assert (found[0].origin.path, found[0].hooks) == (str(catalogue), (str(cache / "one" / "1.0.0" / "hooks" / "hooks.json"),))
+    assert [each.name for each in find_skills([], found).found] == ["one:poet", "two:poet", "three:poet", "four:poet"]
+    assert [each.name for each in find_commands([], found).found] == ["one:go", "two:go", "three:go", "four:x"]
+
+
+def test_one_that_is_a_single_skill(tmp_path: Path) -> None:
+    mine = claude(tmp_path, "solo")
+    path = tmp_path / ".claude" / "plugins" / "cache" / "market" / "solo" / "1.0.0"
+    (path / "skills" / "poet" / "SKILL.md").rename(path / "SKILL.md")
+    (path / "skills" / "poet").rmdir()
+    (path / "skills").rmdir()
+    put(path / "SKILL.md", "---\nname: poet\ndescription: Poems\n---\nx")
+    assert [skill.name for skill in find_skills([], find_plugins([mine]).found).found] == ["solo:poet"]
+
+
 def test_what_is_switched_off_or_meant_for_another_project_is_not_there(tmp_path: Path) -> None:
     mine = claude(tmp_path, "one", "two")
     put_json(tmp_path / ".claude" / "settings.json", {"enabledPlugins": {"one@market": False, "two@market": True}})

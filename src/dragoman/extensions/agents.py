@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.extensions.files import SearchFolder, Unreadable, Walk, read_text
+from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
 from dragoman.extensions.opencode_config import DefinedTable, defined_tables
 from dragoman.extensions.plugins import Plugin, search_folders
@@ -102,7 +102,7 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
     for place in search_folders(folders, plugins, "agents", _FOLDERS):
         walk = Walk(place)
         for file in _markdown_files(place, walk):
-            add(partial(_read_agent, place, file, unknown))
+            add(partial(_read_agent, place, file, unknown, notices))
         notices += map(str, walk.problems)
     for table in defined_tables(folders, "agent"):
         add(partial(_agent_in, table, unknown))
@@ -136,15 +136,18 @@ def _markdown_files(place: SearchFolder, walk: Walk) -> Iterator[str]:
                 yield os.path.join(at, name)
 
 
-def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str]) -> AgentDefinition | None:
+def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str], notices: list[str]) -> AgentDefinition | None:
     """None if it is not a subagent but a mode of the other program. Raises _Wrong."""
     origin = place.origin(path)
     if path.endswith(".toml"):
         return _read_toml(_text_of(place, path), origin)
-    read = read_frontmatter(_text_of(place, path))
+    text = _text_of(place, path)
+    read = read_frontmatter(text)
     if read.faults:
-        fault = read.faults[0]
-        raise _Wrong(msgspec.structs.replace(origin, line=fault.line), fault.reason)
+        at = msgspec.structs.replace(origin, line=read.faults[0].line)
+        if "tools" not in read.values and "tools" in text[: len(text) - len(read.body)].lower():
+            raise _Wrong(at, read.faults[0].reason)  # it may be the line that says which tools it has
+        notices.append(str(SourceProblem(at, read.faults[0].reason)))
     if place.program == "opencode" and read.text("mode") == "primary":
         return None
     name = read.text("name") or os.path.basename(path).removesuffix(".md")

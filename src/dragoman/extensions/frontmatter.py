@@ -7,7 +7,9 @@ Anchors, aliases and tags are text like any other, so that nothing can grow whil
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -18,6 +20,8 @@ MAX_DEPTH = 12
 MAX_FAULTS = 20
 _COLON = re.compile(r":(?=\s|$)")
 _BLOCK = re.compile(r"[|>](?P<marks>[+-]?[1-9]?[+-]?)(?:\s+#.*)?\s*")
+_TAG = re.compile(r"<(\w[\w-]{0,40})>")
+_END_TAG = re.compile(r"</(\w[\w-]{0,40})>")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -265,7 +269,40 @@ class _Reader:
         self._at += upto
         return taken[:upto]
 
+    @cached_property
+    def _ends_of_tags(self) -> dict[str, list[int]]:
+        """The lines on which each tag closes."""
+        ends: dict[str, list[int]] = {}
+        for number in range(self.end):
+            for tag in _END_TAG.findall(self._lines[number]):
+                ends.setdefault(tag, []).append(number)
+        return ends
+
+    def _take_tagged(self, rest: str) -> list[str]:
+        """The lines below up to the last tag that closes, where a tag is left open or follows: descriptions have examples in tags,
+        and their lines are seldom indented."""
+        taken = list[str]()
+        last, number, upto = rest, self._at, self._at
+        while True:
+            if (tag := _open_tag(last)) is None:
+                number = next((at for at in range(number, self.end) if self._lines[at].strip()), self.end)
+                if number == self.end or _TAG.match(self._lines[number]) is None:
+                    return taken
+                last = self._lines[number]
+                if (tag := _open_tag(last)) is None:  # a tag that closes on its own line
+                    upto = number
+            if tag is not None:
+                ends = self._ends_of_tags.get(tag, [])
+                if (place := bisect_left(ends, number)) == len(ends):
+                    return taken
+                upto = ends[place]
+                last = self._lines[upto]
+            taken += self._lines[self._at : upto + 1]
+            self._at = number = upto + 1
+
     def _read_plain(self, rest: str, indent: int) -> str:
+        if indent == 0 and (tagged := self._take_tagged(rest)):
+            return "\n".join([rest, *tagged]).strip()
         lines = [rest]
         start = self._at
         below = self._take_deeper(indent)
@@ -339,6 +376,12 @@ class _Reader:
         if "+" in marks:
             return text + "\n" * (trailing + bool(lines))
         return text if "-" in marks or not text else text + "\n"
+
+
+def _open_tag(line: str) -> str | None:
+    """The first tag that a line opens and does not close."""
+    closed = set(_END_TAG.findall(line))
+    return next((tag for tag in _TAG.findall(line) if tag not in closed), None)
 
 
 def _part(text: str) -> tuple[str, str] | None:

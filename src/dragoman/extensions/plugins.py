@@ -64,6 +64,16 @@ class Plugin(msgspec.Struct, frozen=True):
         return tuple(SearchFolder(self.origin.program, self.origin.tier, path, self.path, self.name) for path in getattr(self, kind))
 
 
+class _Listed(msgspec.Struct, frozen=True):
+    """Where a plugin lies, and what Claude Code's lists say about it."""
+
+    place: SearchFolder
+    name: str = ""
+    """What it is installed as: a plugin may have no manifest, and its folder is called by its version."""
+    catalogue: str = ""
+    """The `marketplace.json` that it comes from."""
+
+
 class FoundPlugins(msgspec.Struct, frozen=True):
     found: tuple[Plugin, ...] = ()
     problems: tuple[SourceProblem, ...] = ()
@@ -73,13 +83,13 @@ def find_plugins(folders: Sequence[ProgramFolder], workspace: str = "") -> Found
     """What is installed in these folders, and not switched off in the workspace. Of several with one name the first counts."""
     plugins: dict[str, Plugin] = {}
     problems: list[SourceProblem] = []
-    places = dict.fromkeys(place for folder in folders for place in _plugin_folders(folder, folders, workspace, problems))
-    for place in list(places)[:MAX_PLUGINS]:
-        plugin = _read_plugin(place, problems)
+    listed = list(dict.fromkeys(each for folder in folders for each in _plugin_folders(folder, folders, workspace, problems)))
+    for each in listed[:MAX_PLUGINS]:
+        plugin = _read_plugin(each, problems)
         if plugin is not None:
             plugins.setdefault(plugin.name, plugin)
-    if len(places) > MAX_PLUGINS:
-        beyond = list(places)[MAX_PLUGINS]
+    if len(listed) > MAX_PLUGINS:
+        beyond = listed[MAX_PLUGINS].place
         problems.append(SourceProblem(beyond.origin(beyond.path), say("skills.too_many_plugins", most=MAX_PLUGINS)))
     return FoundPlugins(tuple(plugins.values()), tuple(problems))
 
@@ -89,7 +99,7 @@ def find_plugins(folders: Sequence[ProgramFolder], workspace: str = "") -> Found
 
 def _plugin_folders(
     folder: ProgramFolder, folders: Sequence[ProgramFolder], workspace: str, problems: list[SourceProblem]
-) -> Iterator[SearchFolder]:
+) -> Iterator[_Listed]:
     if folder.program == "gemini":
         yield from _below(folder, "extensions", workspace, _disabled_extensions(folder, workspace))
         return
@@ -107,7 +117,7 @@ def _place(folder: ProgramFolder, path: str, workspace: str) -> SearchFolder:
     return SearchFolder(folder.program, folder.tier, path, folder.project)
 
 
-def _below(folder: ProgramFolder, name: str, workspace: str, without: frozenset[str] = frozenset()) -> Iterator[SearchFolder]:
+def _below(folder: ProgramFolder, name: str, workspace: str, without: frozenset[str] = frozenset()) -> Iterator[_Listed]:
     """The folders that lie in one, if they have a manifest."""
     path = os.path.join(folder.path, name)
     try:
@@ -119,18 +129,19 @@ def _below(folder: ProgramFolder, name: str, workspace: str, without: frozenset[
         if folder.program == "gemini" and folder.tier == "user":
             inside = _linked(folder, inside)
         if each not in without and _manifest_of(inside):
-            yield _place(folder, inside, workspace)
+            yield _Listed(_place(folder, inside, workspace))
 
 
 def _installed_by_claude(
     folder: ProgramFolder, folders: Sequence[ProgramFolder], workspace: str, problems: list[SourceProblem]
-) -> Iterator[SearchFolder]:
+) -> Iterator[_Listed]:
     """The plugins in Claude Code's list of installed plugins: the user's, and those of the current projects."""
     listed = _read_json(folder, os.path.join(folder.path, "plugins", "installed_plugins.json"), problems).get("plugins")
     if not isinstance(listed, dict):
         return
     switched_off = _switched_off(folders, problems)
     projects = {os.path.realpath(each.project) for each in folders if each.project}
+    markets = _read_json(folder, os.path.join(folder.path, "plugins", "known_marketplaces.json"), [])
     for name, installs in listed.items():
         if name in switched_off:
             continue
@@ -139,8 +150,17 @@ def _installed_by_claude(
                 continue
             project = install.get("projectPath")
             if install.get("scope", "user") == "user" or (isinstance(project, str) and os.path.realpath(project) in projects):
-                yield _place(folder, path, workspace)
+                own, _, market = name.rpartition("@")
+                yield _Listed(_place(folder, path, workspace), own, _catalogue_of(markets.get(market)))
                 break
+
+
+def _catalogue_of(market: Any) -> str:
+    """The file that lists a marketplace's plugins; empty where it is not known."""
+    path = market.get("installLocation") if isinstance(market, dict) else None
+    if not isinstance(path, str) or not os.path.isabs(path):
+        return ""
+    return path if path.endswith(".json") else os.path.join(path, ".claude-plugin", "marketplace.json")
 
 
 def _switched_off(folders: Sequence[ProgramFolder], problems: list[SourceProblem]) -> frozenset[str]:
@@ -200,10 +220,11 @@ def _manifest_of(path: str) -> tuple[str, Format] | None:
     return None
 
 
-def _read_plugin(place: SearchFolder, problems: list[SourceProblem]) -> Plugin | None:
+def _read_plugin(listed: _Listed, problems: list[SourceProblem]) -> Plugin | None:
+    place = listed.place
     found = _manifest_of(place.path)
     if found is None:  # a plugin of Claude Code may do without
-        found = (os.path.join(place.path, ".claude-plugin", "plugin.json"), "claude")
+        found = (listed.catalogue or place.path, "claude")
         if not os.path.isdir(place.path):
             problems.append(SourceProblem(place.origin(place.path), say("skills.plugin_gone")))
             return None
@@ -213,7 +234,20 @@ def _read_plugin(place: SearchFolder, problems: list[SourceProblem]) -> Plugin |
     if manifest is None:
         return None
     path, form = found
-    return _Parts(place, manifest, path, form).plugin()
+    told = _told_by_marketplace(listed)
+    is_theirs = told.get("strict") is False  # then it is the marketplace that says what the plugin has
+    manifest = {**manifest, **told} if is_theirs else {**told, **manifest}
+    return _Parts(place, {"name": listed.name, **manifest}, path, form, is_theirs).plugin()
+
+
+def _told_by_marketplace(listed: _Listed) -> Mapping[str, Any]:
+    """What the marketplace says of a plugin. Tables are left out: servers and hooks are read, and shown, with a file of its own."""
+    if not listed.catalogue or not os.path.lexists(listed.catalogue):
+        return {}
+    place = SearchFolder(listed.place.program, listed.place.tier, listed.catalogue)
+    rows = (_read_manifest(place, listed.catalogue, []) or {}).get("plugins")
+    own = [row for row in rows if isinstance(row, dict) and row.get("name") == listed.name] if isinstance(rows, list) else []
+    return {key: value for key, value in own[0].items() if not isinstance(value, dict)} if own else {}
 
 
 def _read_manifest(place: SearchFolder, path: str, problems: list[SourceProblem]) -> Mapping[str, Any] | None:
@@ -236,11 +270,12 @@ def _read_manifest(place: SearchFolder, path: str, problems: list[SourceProblem]
 class _Parts:
     """Where the parts of a plugin are: in the usual folders and those the manifest names, never outside the plugin."""
 
-    def __init__(self, place: SearchFolder, manifest: Mapping[str, Any], path: str, form: Format) -> None:
+    def __init__(self, place: SearchFolder, manifest: Mapping[str, Any], path: str, form: Format, is_listed_whole: bool = False) -> None:
         self._place = place
         self._manifest = manifest
         self._path = path
         self._format: Format = form
+        self._is_listed_whole = is_listed_whole
 
     def plugin(self) -> Plugin:
         name = self._manifest.get("name")
@@ -254,7 +289,7 @@ class _Parts:
             format=self._format,
             version=version if isinstance(version, str) else "",
             description=description if isinstance(description, str) else "",
-            skills=self._existing("skills", "skills"),
+            skills=self._existing("skills", "skills") or self._only_skill(),
             commands=() if is_portable else self._existing("commands", "commands"),
             agents=() if is_portable else self._existing("agents", "agents"),
             hooks=() if is_portable else self._existing("hooks", os.path.join("hooks", "hooks.json")),
@@ -266,11 +301,20 @@ class _Parts:
 
     def _existing(self, key: str, usual: str) -> tuple[str, ...]:
         named = self._manifest.get(key) if self._format != "agent-plugins" or key != "skills" else None
-        paths = [*([usual] if usual else []), *_texts(named)]
+        if key == "commands" and isinstance(named, dict):  # each with the file it is in
+            named = [each["source"] for each in named.values() if isinstance(each, dict) and isinstance(each.get("source"), str)]
+        # In Claude Code, commands and agents that a manifest names take the place of those in the usual folder; the rest is added to it.
+        is_instead = named is not None and self._format == "claude" and (key in ("commands", "agents") or self._is_listed_whole)
+        paths = [*([usual] if usual and not is_instead else []), *_texts(named)]
         found = [os.path.normpath(os.path.join(self._place.path, path)) for path in paths]
         own = SearchFolder(self._place.program, self._place.tier, self._place.path, self._place.path)
         existing = [path for path in dict.fromkeys(found) if os.path.lexists(path) and own.holds(path)]
         return (*existing, self._path) if isinstance(named, dict) else tuple(existing)
+
+    def _only_skill(self) -> tuple[str, ...]:
+        """A plugin of Claude Code that is one skill, with its SKILL.md in the plugin's own folder."""
+        is_one = self._format == "claude" and "skills" not in self._manifest and os.path.isfile(os.path.join(self._place.path, "SKILL.md"))
+        return (self._place.path,) if is_one else ()
 
     def _memory(self) -> tuple[str, ...]:
         if self._format != "gemini":
