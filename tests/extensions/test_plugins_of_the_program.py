@@ -151,6 +151,13 @@ def test_a_folder_that_the_shell_would_take_apart(place: Place) -> None:
 def test_commands_that_an_extension_excludes_are_refused_by_rule(place: Place) -> None:
     excluded = ["run_shell_command(rm -rf)", "run_shell_command(git push:*)", "write_file", "run_shell_command(echo 'x)"]
     manifest = put(place.home / ".gemini" / "extensions" / "port" / "gemini-extension.json", {"name": "port", "excludeTools": excluded})
+    rows = [
+        '[[rule]]\ntoolName = "run_shell_command"\ncommandPrefix = "npm publish"\ndecision = "ask_user"\n',
+        '[[rule]]\ntoolName = "run_shell_command"\ndecision = "allow"\n',
+    ]
+    policies = manifest.parent / "policies" / "ask.toml"
+    policies.parent.mkdir()
+    policies.write_text("".join(rows))
     answers = script(calls(("run_shell", {"command": "rm -rf made"})), calls(("run_shell", {"command": "echo hello"})), "text: Done.")
     with service(answers) as place.service:
         done = place.ask("hi", "--approval", "auto")
@@ -162,9 +169,10 @@ def test_commands_that_an_extension_excludes_are_refused_by_rule(place: Place) -
     assert f"{manifest}:7" in done.err, "what cannot be read is named"
     rules = place.run("config", "--json").json["rules"]
     assert [(rule["decision"], rule["pattern"], rule["origin"]) for rule in rules] == [
+        ("ask", "npm publish *", f"{policies}:1"),
         ("deny", "rm -rf *", f"{manifest}:4"),
         ("deny", "git push *", f"{manifest}:5"),
-    ]
+    ], "an extension allows nothing"
 
 
 def test_what_settings_of_gemini_cli_say_of_tools(place: Place) -> None:

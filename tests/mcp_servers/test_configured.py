@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.extensions import located_json
-from dragoman.extensions.mcp.contracts import HttpServer, StdioServer
+from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings, StdioServer
 from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
 from dragoman.extensions.mcp.filling import FillFrom
 from dragoman.extensions.mcp.naming import tool_name
@@ -78,6 +78,8 @@ def test_gemini_cli(tmp_path: Path, work: Path) -> None:
     assert [name for name in ("one", "two", "three") if servers["local"].offers(name)] == ["one"]
     assert servers["gone"].is_enabled is False
     assert servers["local"].origin.line == 6
+    write(tmp_path / ".gemini" / "mcp-server-enablement.json", '{"http": {"enabled": false}, "sse": {"enabled": true}, "local": 7}')
+    assert [server.name for server in found(tmp_path).servers if server.is_enabled] == ["sse", "local"], "after `gemini mcp disable http`"
 
 
 def test_what_settings_of_claude_code_switch_off(tmp_path: Path, work: Path) -> None:
@@ -100,7 +102,7 @@ def test_codex(tmp_path: Path) -> None:
 [mcp_servers.docs]
 command = "docs-server"
 env = { A = "$TOKEN" }
-env_vars = ["TOKEN"]
+env_vars = [{ name = "TOKEN", source = "local" }]
 startup_timeout_sec = 5
 tool_timeout_sec = 7
 enabled_tools = ["a"]
@@ -110,13 +112,23 @@ url = "https://w.org/mcp"
 bearer_token_env_var = "TOKEN"
 http_headers = { X = "y" }
 enabled = false
+
+[mcp_servers.charts]
+url = "https://c.org/mcp"
+scopes = ["read"]
+
+[mcp_servers.charts.oauth]
+client_id = "me"
+callback_url = "http://127.0.0.1/callback/k7"
 """
     write(tmp_path / ".codex" / "config.toml", text)
-    docs, web = found(tmp_path).servers
+    docs, web, charts = found(tmp_path).servers
     assert docs.server == StdioServer("docs-server", (), {"TOKEN": "secret-token", "A": "$TOKEN"}), "Codex fills nothing in"
     assert (docs.startup_timeout_s, docs.call_timeout_s, docs.include, docs.origin.line) == (5, 7, ("a",), 3)
     assert web.server == HttpServer("https://w.org/mcp", {"X": "y", "Authorization": "Bearer secret-token"})
     assert web.is_enabled is False
+    settings = OAuthSettings("me", scopes=("read",), redirect_uri="http://127.0.0.1/callback/k7")
+    assert charts.server == HttpServer("https://c.org/mcp", oauth=settings), "as `codex mcp add` writes it"
 
 
 @pytest.mark.parametrize("is_deeper", [False, True])

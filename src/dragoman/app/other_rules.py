@@ -51,10 +51,18 @@ def find_other_rules(table: OtherRulesTable, setup: Surrounded) -> OtherRules:
 
 
 def rules_of_plugins(plugins: Sequence[Plugin]) -> OtherRules:
-    """What extensions of gemini-cli exclude of a tool: rules that refuse, whoever installed them."""
+    """What extensions of gemini-cli exclude of a tool, and their policies: rules that refuse or ask, whoever installed them."""
     rules: list[Rule] = []
     notices: list[str] = []
     for plugin in plugins:
+        for path in _rules_in(plugin.path, "policies", ".toml") if plugin.format == "gemini" else ():
+            try:
+                found = read_policies(read_text(path, MAX_FILE_BYTES), path, plugin.origin.tier)
+            except FileProblem as problem:
+                notices.append(say("config_unreadable", path=path, reason=problem))
+                continue
+            rules += (rule for rule in found.rules if rule.decision != "allow")
+            notices += (say("other_rules_problem", problem=problem) for problem in found.problems)
         for written in plugin.excluded_tools:
             where = _line_of(plugin.origin.path, written)
             try:

@@ -102,6 +102,13 @@ class Entry:
                 return tuple(items)
         return ()
 
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of names, each a text or a table with its `name`."""
+        items = self._values.get(key)
+        if not isinstance(items, list):
+            return self.texts(key)
+        return Entry({key: [item.get("name") if isinstance(item, dict) else item for item in items]}).texts(key)
+
     def words(self, *keys: str) -> tuple[str, ...]:
         """A list of texts, or one text with spaces between them."""
         for key in keys:
@@ -199,7 +206,7 @@ def read_codex(entry: Entry, filling: Filling) -> Draft:
         server: StdioServer | HttpServer = HttpServer(url, headers)
     else:
         server = _stdio(entry.command("command"), entry, "env")
-        passed = {name: filling.value(name) for name in entry.texts("env_vars")}
+        passed = {name: filling.value(name) for name in entry.names("env_vars")}
         server = msgspec.structs.replace(server, env={**passed, **server.env})
     startup_s = entry.seconds("startup_timeout_ms", 1000, entry.seconds("startup_timeout_sec", 1, STARTUP_S))
     return server, {
@@ -244,7 +251,7 @@ def read_own(entry: Entry, filling: Filling) -> Draft:
 
 
 _TOLD = (
-    *("env", "environment", "env_vars", "pass_env", "oauth"),
+    *("env", "environment", "env_vars", "pass_env", "oauth", "scopes"),
     *("headers", "http_headers", "env_http_headers", "bearer_token_env_var"),
 )
 Reader = Callable[[Entry, Filling], Draft]
@@ -300,7 +307,7 @@ def _unfilled(written: StdioServer | HttpServer, values: Any) -> object:
 
 def _oauth(entry: Entry) -> OAuthSettings | None:
     """What is set by hand about signing in: in our words, and in those of the other programs."""
-    if not entry.has("oauth"):
+    if not entry.has("oauth") and not entry.has("scopes"):
         return None
     given = entry.inner("oauth")
     port = given.number("callback_port", "callbackPort")
@@ -314,9 +321,9 @@ def _oauth(entry: Entry) -> OAuthSettings | None:
         grant=grant,
         private_key_pem=given.text("private_key"),
         signing_algorithm=given.text("signing_algorithm") or "ES256",
-        scopes=given.words("scopes", "scope"),
+        scopes=given.words("scopes", "scope") or entry.words("scopes"),  # Codex has them beside it
         client_metadata_url=given.text("client_metadata_url"),
-        redirect_uri=given.text("redirect_uri", "redirectUri") or (f"http://localhost:{port}/callback" if port else ""),
+        redirect_uri=given.text("redirect_uri", "redirectUri", "callback_url") or (f"http://localhost:{port}/callback" if port else ""),
     )
 
 

@@ -120,6 +120,7 @@ class _Finding:
         self._workspaces = workspaces
         self._decoded: dict[str, tuple[str, dict[str, Any]] | None] = {}
         self._allowed_by_gemini: frozenset[str] = frozenset()
+        self._switched_off_by_hand: frozenset[str] = frozenset()
         self._denied: list[dict[str, Any]] = []
         self._allowed: list[list[dict[str, Any]]] = []
         """Of each file that has a list of those that may be used."""
@@ -156,7 +157,15 @@ class _Finding:
             if isinstance(decoded[1].get("allowedMcpServers"), list):
                 self._allowed.append(_entries(decoded[1]["allowedMcpServers"]))
 
+    def _disabled_by_gemini(self, path: str) -> frozenset[str]:
+        """The servers that `gemini mcp disable` has switched off, by their names in small letters."""
+        decoded = self._decode(path, any_name=True)
+        rows = decoded[1].items() if decoded else ()
+        return frozenset(name for name, row in rows if isinstance(row, dict) and row.get("enabled") is False)
+
     def is_off(self, server: ConfiguredServer) -> bool:
+        if server.origin.program == "gemini" and server.name.rpartition(":")[2].lower() in self._switched_off_by_hand:
+            return True
         if server.name in self.switched_off or any(_is_meant(each, server) for each in self._denied):
             return True
         return not all(any(_is_meant(each, server) for each in listed) for listed in self._allowed)
@@ -174,6 +183,8 @@ class _Finding:
                     self._add(values, place, read, origin, _json_lines(text))
                 if folder.program == "gemini":
                     self._switch_off_gemini(values)
+        if folder.program == "gemini" and folder.tier == "user":
+            self._switched_off_by_hand = self._disabled_by_gemini(os.path.join(folder.path, "mcp-server-enablement.json"))
 
     def add_plugin(self, plugin: Plugin) -> None:
         """Add a plugin's servers, named `plugin:NAME:SERVER` as in Claude Code, so that they replace no other server."""
