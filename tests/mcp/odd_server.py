@@ -119,6 +119,10 @@ def call(identity: object, params: dict, waiting: list) -> None:
             send({"jsonrpc": "2.0", "id": 4242, "error": {"code": 1, "message": "wrong"}})
             send({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "wrong"}})
             result(identity, text(given))
+        case "text-id":
+            result(str(identity), {"content": given})
+        case "no-result":
+            send({"jsonrpc": "2.0", "id": identity})
         case "megabytes":
             result(identity, text("x" * int(given)))
         case "hangs":

@@ -85,14 +85,38 @@ def test_whatever_is_no_message_is_said_to_be_none(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"", b"[]", b"42", b"{}", b'{"id":1}', b'{"id":true,"result":{}}', b'{"id":[],"result":{}}', b'{"id":1,"result":3}'),
-        *(b'{"method":3}', b'{"result":{}}', b'{"id":1,"error":[]}', b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"[[]]", b"nul"),
+        *(b"", b"[]", b"42", b"{}", b'{"id":true,"result":{}}', b'{"id":[],"result":{}}'),
+        *(b'{"method":3}', b'{"result":{}}', b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"[[]]", b"nul"),
     ],
     ids=lambda data: data[:20].decode("latin-1"),
 )
 def test_these_are_no_messages(data: bytes) -> None:
     with pytest.raises(NotAMessage):
         from_wire(data)
+
+
+@pytest.mark.parametrize("rest", ["", ',"result":3', ',"error":[]', ',"error":7'])
+def test_an_answer_that_cannot_be_used_is_one_nevertheless(rest: str) -> None:
+    """Whoever waits for it would wait until their time is over."""
+    (read,) = from_wire(f'{{"id":1{rest}}}'.encode())
+    assert isinstance(read, RpcError)
+    assert read.id == 1
+
+
+@pytest.mark.parametrize("rest", ['"result":{"a":1},"error":null', '"error":null,"result":{"a":1}'])
+def test_an_error_that_is_null_is_none(rest: str) -> None:
+    assert from_wire(f'{{"id":1,{rest}}}'.encode()) == [RpcResult(1, {"a": 1})]
+
+
+@pytest.mark.parametrize(
+    "form", ['{"jsonrpc":"2.0","id":7,"result":"%s"}', '{"id": 7, "result": "%s"}', '{"result":"%s","jsonrpc":"2.0","id":7}']
+)
+@pytest.mark.parametrize("size", [1, 90, 1000])
+def test_of_an_answer_that_is_too_long_the_id_is_known(form: str, size: int) -> None:
+    data = (form % ('x"id":9,' * 200)).encode() + b"\n"
+    cutter = LineCutter(most_bytes=300)
+    assert [line for at in range(0, len(data), size) for line in cutter.feed(data[at : at + size])] == []
+    assert cutter.unread == [7]
 
 
 def test_an_id_in_floating_point_is_the_number() -> None:

@@ -49,7 +49,7 @@ def say(way: str, text: str = "hello", **options: Any) -> str:
     return asyncio.run(call())
 
 
-@pytest.mark.parametrize("way", ["well", "garbage", "twice", "unknown-ids", "flood", "batch"])
+@pytest.mark.parametrize("way", ["well", "garbage", "twice", "unknown-ids", "flood", "batch", "text-id"])
 def test_what_is_not_asked_for_changes_no_answer(way: str) -> None:
     assert say(way) == "hello"
 
@@ -68,6 +68,11 @@ def test_a_second_answer_goes_to_nobody() -> None:
 @pytest.mark.parametrize("length", [0, 1, 65_536, 5_000_000])
 def test_a_line_of_megabytes_comes_whole(length: int) -> None:
     assert say("megabytes", str(length)) == "x" * length
+
+
+def test_an_answer_without_a_result_is_not_waited_for() -> None:
+    with pytest.raises(ProtocolError, match="without a result"):
+        say("no-result")
 
 
 def test_a_long_request_reaches_a_server() -> None:

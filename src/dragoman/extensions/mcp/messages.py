@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +10,9 @@ import msgspec
 Id = int | str
 MOST_LINE_BYTES = 64 * 1024 * 1024
 MOST_IN_BATCH = 10_000
+_END_BYTES = 200
+_FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
+_LAST_ID = re.compile(rb',\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 
 class RpcResult(msgspec.Struct, frozen=True):
@@ -77,12 +81,15 @@ def _read(value: Any) -> Incoming:
             raise NotAMessage("a method that is no text")
         params = params if isinstance(params, dict) else {}
         return RpcNotification(method, params) if identity is None else RpcRequest(identity, method, params)
-    if "error" in value:
+    if value.get("error") is not None:  # some send both, and one of them empty
         return _read_fault(identity, value["error"])
     result = value.get("result")
-    if identity is None or not isinstance(result, dict):
+    if identity is None:
         raise NotAMessage("neither a request, a notification, a result nor an error")
-    return RpcResult(identity, result)
+    if isinstance(result, dict):
+        return RpcResult(identity, result)
+    # Whoever waits for this answer gets no other one.
+    return RpcResult(identity, {}) if "result" in value and result is None else RpcError(identity, 0, "an answer without a result")
 
 
 def _id_of(value: dict[str, Any]) -> Id | None:
@@ -98,7 +105,7 @@ def _read_fault(identity: Id | None, error: Any) -> RpcError:
     if isinstance(error, str):
         return RpcError(identity, 0, error)
     if not isinstance(error, dict):
-        raise NotAMessage("an error that is no object")
+        return RpcError(identity, 0, "")
     code, message = error.get("code"), error.get("message")
     return RpcError(
         identity,
@@ -114,10 +121,14 @@ class LineCutter:
     def __init__(self, most_bytes: int = MOST_LINE_BYTES) -> None:
         self.dropped = 0
         """How many lines were too long."""
+        self.unread: list[Id] = []
+        """The ids of the answers that were among them, as far as they can be seen."""
         self._most = most_bytes
         self._parts: list[bytes] = []
         self._length = 0
         self._is_dropping = False
+        self._ends = (b"", b"")
+        """How a line that is dropped began, and the last of it."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that are complete, without their ends and without empty ones."""
@@ -138,17 +149,22 @@ class LineCutter:
 
     def _keep(self, piece: bytes) -> None:
         if self._is_dropping:
+            self._ends = (self._ends[0], (self._ends[1] + piece[-_END_BYTES:])[-_END_BYTES:])
             return
         self._length += len(piece)
         if self._length > self._most:
             self._is_dropping = True
             self.dropped += 1
+            start = b"".join(part[:_END_BYTES] for part in (*self._parts, piece)[:_END_BYTES])
+            self._ends = (start[:_END_BYTES], piece[-_END_BYTES:])
             self._parts.clear()
         elif piece:
             self._parts.append(piece)
 
     def _take(self) -> bytes:
         line = b"" if self._is_dropping else b"".join(self._parts).strip(b" \t\r")
+        if self._is_dropping and (found := _FIRST_ID.match(self._ends[0]) or _LAST_ID.search(self._ends[1])):
+            self.unread.append(int(found[1]))
         self._parts.clear()
         self._length = 0
         self._is_dropping = False

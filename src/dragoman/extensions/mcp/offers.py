@@ -45,8 +45,11 @@ def resource_from_wire(value: dict[str, Any]) -> McpResource | None:
 
 
 def call_result_from_wire(result: dict[str, Any]) -> CallResult:
+    text = result.get("content")
     return CallResult(
-        content=blocks_of(result, "content"), structured=result.get("structuredContent"), is_error=result.get("isError") is True
+        content=({"type": "text", "text": text},) if isinstance(text, str) else blocks_of(result, "content"),
+        structured=result.get("structuredContent"),
+        is_error=result.get("isError") is True,
     )
 
 

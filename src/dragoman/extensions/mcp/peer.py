@@ -164,7 +164,7 @@ class Peer:
     def _hear(self, message: Incoming) -> None:
         match message:
             case RpcResult():
-                waiting = self._waiting.get(message.id)
+                waiting = self._waiting_for(message.id)
                 if waiting is None or waiting.answer.done():
                     self.strays += 1
                 else:
@@ -181,6 +181,12 @@ class Peer:
             case RpcNotification():
                 self._tell_others(message)
 
+    def _waiting_for(self, identity: Id | None) -> _Waiting | None:
+        """Some servers give a number back as text, and other clients take it."""
+        if isinstance(identity, str) and len(identity) < 16 and identity.isascii() and identity.isdecimal():
+            identity = int(identity)
+        return self._waiting.get(identity) if identity is not None else None
+
     def _tell_others(self, message: RpcNotification) -> None:
         """What they do with it must not end the reading."""
         try:
@@ -190,7 +196,7 @@ class Peer:
             asyncio.get_running_loop().call_exception_handler(context)
 
     def _hear_fault(self, fault: RpcError) -> None:
-        waiting = self._waiting.get(fault.id) if fault.id is not None else None
+        waiting = self._waiting_for(fault.id)
         if waiting is None or waiting.answer.done():
             self.strays += 1
             return

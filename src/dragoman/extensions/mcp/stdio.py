@@ -10,7 +10,7 @@ from dragoman.base.words import say
 from dragoman.extensions.mcp.channel import Hear, Lose
 from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.mcp.errors import McpError, ServerDied, ServerGarbled
-from dragoman.extensions.mcp.messages import Id, LineCutter, NotAMessage, from_wire, to_wire
+from dragoman.extensions.mcp.messages import MOST_LINE_BYTES, Id, LineCutter, NotAMessage, RpcError, from_wire, to_wire
 from dragoman.extensions.mcp.process import ServerProcess
 from dragoman.values.commands import Launch
 
@@ -79,6 +79,9 @@ class StdioChannel:
         try:
             while chunk := await self._process.stdout.read(_CHUNK):
                 self._hear_lines(cutter.feed(chunk), hear)
+                for identity in cutter.unread:
+                    hear(RpcError(identity, 0, say("mcp.too_long", most=MOST_LINE_BYTES)))
+                cutter.unread.clear()
                 if self.garbage + cutter.dropped > MOST_GARBAGE_LINES:
                     raise ServerGarbled(say("mcp.only_garbage", server=self._name, count=MOST_GARBAGE_LINES))
                 await asyncio.sleep(0)  # a server that floods us does not hold up the others

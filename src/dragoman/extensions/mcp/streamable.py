@@ -176,7 +176,7 @@ class StreamableChannel:
     def _pass_on(self, messages: list[Incoming], identity: Id | None) -> bool:
         for message in messages:
             self._hear(message)
-        return any(isinstance(message, RpcResult | RpcError) and message.id == identity for message in messages)
+        return any(isinstance(message, RpcResult | RpcError) and str(message.id) == str(identity) for message in messages)
 
     # --- legacy streams
 
