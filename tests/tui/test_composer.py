@@ -81,6 +81,41 @@ def test_words_are_killed_and_come_back() -> None:
     assert composer.text == "one two three"
 
 
+def test_kills_that_follow_each_other_come_back_together() -> None:
+    composer = written("one two three four")
+    for key in ("alt-b", "ctrl-w", "ctrl-w", "ctrl-k"):
+        composer.press(key)
+    assert composer.text == "one "
+    composer.press("ctrl-y")
+    assert composer.text == "one two three four"
+
+
+def test_a_word_holds_the_marks_on_its_letters() -> None:
+    composer = written("one e\u0301x हिन्दी end")
+    composer.press("ctrl-home")
+    seen: list[int] = []
+    while composer.caret < len(composer.text):
+        composer.press("alt-f")
+        seen.append(composer.caret)
+    assert seen == [3, 7, 14, 18]
+    for place in (15, 8, 4, 0):
+        composer.press("alt-b")
+        assert composer.caret == place
+
+
+def test_joiners_are_typed() -> None:
+    composer = Composer()
+    for char in "می\u200cخواهم 👩\u200d👧":
+        assert composer.press(char, char)
+    assert composer.text == "می\u200cخواهم 👩\u200d👧"
+
+
+def test_characters_change_places_whole() -> None:
+    composer = written("xe\u0301")
+    composer.press("ctrl-t")
+    assert composer.text == "e\u0301x"
+
+
 def test_up_and_down_keep_the_column() -> None:
     composer = written("a long first line\nab\nanother long line")
     composer.press("home")

@@ -20,9 +20,13 @@ SEQUENCES = {
     b"\r": Key("enter"), b"\n": Key("ctrl-j"), b"\t": Key("tab"), b"\x7f": Key("backspace"), b"\x03": Key("ctrl-c"), b"\x1f": Key("ctrl-_"),
     b"\x1b[A": Key("up"), b"\x1bOA": Key("up"), b"\x1b[Z": Key("shift-tab"), b"\x1b[3~": Key("delete"), b"\x1b[1;5C": Key("ctrl-right"),
     b"\x1b\r": Key("alt-enter"), b"\x1bb": Key("alt-b"), b"\x1b[13;2u": Key("shift-enter"), b"\x1b[27;5;13~": Key("ctrl-enter"),
+    b"\x1bOM": Key("enter"), b"\x1bOj": Key("*", "*"), b"\x1bO5D": Key("ctrl-left"), b"\x1bOd": Key("ctrl-left"), b"\x1b[[A": Key("f1"),
+    b"\x1b[97;2u": Key("A", "A"), b"\x1b[97:65;2u": Key("A", "A"), b"\x1b[27;2;65~": Key("A", "A"), b"\x1b[32;2u": Key("space", " "),
+    b"\x1b[1;9D": Key("alt-left"), "\u200c".encode(): Key("\u200c", "\u200c"), "\u200d".encode(): Key("\u200d", "\u200d"),
     b"\x1b[200~two\r\nlines\x1b[A\x1b[201~": Paste("two\nlines\x1b[A"),
 }  # fmt: skip
-REPORTS = (b"\x1b[?62;22c", b"\x1b]11;rgb:0000/0000/0000\x07", b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", b"\x1b[?2026;2$y")
+REPORTS = (b"\x1b[?62;22c", b"\x1b]11;rgb:0000/0000/0000\x07", b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", b"\x1b[?2026;2$y",
+           b"\x1b[I", b"\x1b[O", b"\x1b[<64;10;10M", b"\x1b[M`!!", b"\x1b[97;1:3u", b"\x1b[1;1:3A")  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "wanted"), SEQUENCES.items(), ids=repr)
@@ -60,6 +64,14 @@ def test_a_lone_escape_is_known_after_a_moment() -> None:
     assert reader.rest() == [Key("esc")]
     assert reader.feed(b"\x1b\x1b") == [Key("esc")]
     assert reader.rest() == [Key("esc")]
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"), [(b"\x1b\x1b[D", ["alt-left"]), (b"\x1b\x1b", ["esc", "esc"]), (b"\x1b[", ["alt-["]), (b"\x1bO", ["alt-O"])]
+)
+def test_alt_is_not_taken_for_an_escape(data: bytes, wanted: list[str]) -> None:
+    reader = KeyReader()
+    assert [event.name for event in [*reader.feed(data), *reader.rest()] if isinstance(event, Key)] == wanted
 
 
 def test_enter_after_a_word_in_one_read_is_enter() -> None:

@@ -5,10 +5,12 @@ A long paste is kept aside and stands in the text as one sign, shown as `[paste 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 
 from dragoman.base.graphemes import clusters, next_boundary, width_of
 from dragoman.base.words import say
+from dragoman.tui.keys import is_typed
 
 FOLD_LINES = 4
 FOLD_CHARS = 1_000
@@ -30,6 +32,8 @@ class Composer:
         self.caret = 0
         self.pastes: list[str] = []
         self._killed = ""
+        self._after_kill: tuple[str, int] | None = None
+        """How it stood after the last kill: one that follows at once adds to what is yanked."""
         self._before: list[tuple[str, int]] = []
         self._goal: int | None = None
         """The column that moving up and down keeps to."""
@@ -84,7 +88,7 @@ class Composer:
         if action is not None:
             action(self)
             return True
-        if not text or not text.isprintable():
+        if not text or not is_typed(text):
             return False
         self.insert(text)
         return True
@@ -100,17 +104,17 @@ class Composer:
 
     def word_left(self) -> None:
         at = self.caret
-        while at and not self.text[at - 1].isalnum():
+        while at and not _is_of_word(self.text[at - 1]):
             at -= 1
-        while at and self.text[at - 1].isalnum():
+        while at and _is_of_word(self.text[at - 1]):
             at -= 1
         self._go(at if self._boundary_after(at) == at else self._boundary_before(at))
 
     def word_right(self) -> None:
         at = self.caret
-        while at < len(self.text) and not self.text[at].isalnum():
+        while at < len(self.text) and not _is_of_word(self.text[at]):
             at += 1
-        while at < len(self.text) and self.text[at].isalnum():
+        while at < len(self.text) and _is_of_word(self.text[at]):
             at += 1
         self._go(self._boundary_after(at))
 
@@ -119,6 +123,12 @@ class Composer:
 
     def line_end(self) -> None:
         self._go(self._line_end())
+
+    def text_start(self) -> None:
+        self._go(0)
+
+    def text_end(self) -> None:
+        self._go(len(self.text))
 
     def move_up(self, columns: int) -> bool:
         """False if it stands in the first row already."""
@@ -165,9 +175,11 @@ class Composer:
         self.replace(self.caret, self.caret, self._killed)
 
     def transpose(self) -> None:
-        if 0 < self.caret < len(self.text):
-            at = self.caret
-            self.replace(at - 1, at + 1, self.text[at] + self.text[at - 1])
+        """The two characters around the caret; at the end of the text the last two."""
+        middle = self.caret if self.caret < len(self.text) else self._boundary_before(self.caret)
+        if middle:
+            start, end = self._boundary_before(middle), next_boundary(self.text, middle + 1, middle)
+            self.replace(start, end, self.text[middle:end] + self.text[start:middle])
 
     def undo(self) -> None:
         if self._before:
@@ -259,9 +271,13 @@ class Composer:
         self._goal = None
 
     def _kill(self, start: int, end: int) -> None:
-        if end > start:
-            self._killed = self.text[start:end]
-            self.replace(start, end, "")
+        if end <= start:
+            return
+        killed, goes_on = self.text[start:end], self._after_kill == (self.text, self.caret)
+        before = self._killed if goes_on else ""
+        self._killed = killed + before if end == self.caret else before + killed
+        self.replace(start, end, "")
+        self._after_kill = (self.text, self.caret)
 
     def _line_start(self) -> int:
         return self.text.rfind("\n", 0, self.caret) + 1
@@ -281,6 +297,11 @@ class Composer:
             before = start
             start += len(cluster)
         return before
+
+
+def _is_of_word(char: str) -> bool:
+    """Letters and digits, and the marks that stand on them: Hindi and Thai words hold many."""
+    return char.isalnum() or (not char.isascii() and unicodedata.category(char)[0] == "M")
 
 
 def _wrap_word(rows: list[str], places: dict[int, tuple[int, int]], at: int, columns: int) -> int:
@@ -319,7 +340,10 @@ _ACTIONS: dict[str, Callable[[Composer], None]] = {
     "backspace": Composer.delete_before, "delete": Composer.delete_after, "ctrl-d": Composer.delete_after,
     "ctrl-k": Composer.kill_to_end, "ctrl-u": Composer.kill_to_start, "ctrl-w": Composer.kill_word, "alt-backspace": Composer.kill_word,
     "alt-d": Composer.kill_word_after, "ctrl-y": Composer.yank, "ctrl-t": Composer.transpose,
-    "ctrl-_": Composer.undo, "ctrl-j": Composer.newline, "shift-enter": Composer.newline,
+    "ctrl-_": Composer.undo, "ctrl-j": Composer.newline, "shift-enter": Composer.newline, "ctrl-enter": Composer.newline,
+    "ctrl-home": Composer.text_start, "ctrl-end": Composer.text_end, "ctrl-delete": Composer.kill_word_after,
+    "alt-delete": Composer.kill_word_after, "ctrl-backspace": Composer.kill_word, "shift-backspace": Composer.delete_before,
+    "shift-left": Composer.left, "shift-right": Composer.right, "shift-home": Composer.line_start, "shift-end": Composer.line_end,
 }  # fmt: skip
 
 

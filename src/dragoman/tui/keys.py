@@ -35,8 +35,15 @@ _TILDES = {
     "1": "home", "2": "insert", "3": "delete", "4": "end", "5": "pageup", "6": "pagedown", "7": "home", "8": "end", "15": "f5", "17": "f6",
     "18": "f7", "19": "f8", "20": "f9", "21": "f10", "23": "f11", "24": "f12",
 }  # fmt: skip
-_UNICODE_KEYS = {9: "tab", 13: "enter", 27: "esc", 32: "space", 127: "backspace"}
-_MODIFIERS = ((1, "shift"), (2, "alt"), (4, "ctrl"))
+_KEYPAD = dict(zip(range(ord("j"), ord("y") + 1), "*+,-./0123456789", strict=True))
+"""What keys of the keypad type where a program before us has left it in its other mode."""
+_RXVT_ARROWS = {"a": "ctrl-up", "b": "ctrl-down", "c": "ctrl-right", "d": "ctrl-left"}
+_UNICODE_KEYS = {9: "tab", 13: "enter", 27: "esc", 32: "space", 127: "backspace", 57414: "enter"}
+_MODIFIERS = ((1, "shift"), (2, "alt"), (4, "ctrl"), (8, "alt"))
+"""iTerm2 sends 8 for Option with an arrow."""
+_JOINERS = "\u200c\u200d"
+"""They are not printable, and typed: Persian words hold the one, joined emoji the other."""
+_RELEASED = "3"
 
 
 class Key(NamedTuple):
@@ -89,11 +96,13 @@ class KeyReader:
             return events
         self._end_burst(events)
         waiting, self._bytes = self._bytes, b""
+        if len(waiting) == 2 and waiting[1] in b"[]OP":  # Alt with one of the characters that may begin more
+            return [*events, Key(f"alt-{chr(waiting[1])}")]
         if waiting.startswith(b"\x1b"):
             events.append(Key("esc"))
             waiting = waiting[1:]
         text = waiting.decode("utf-8", "replace")
-        return [*events, *(Key(char, char) for char in text if char.isprintable())]
+        return [*events, *(Key(char, char) for char in text if is_typed(char))]
 
     # --- pastes
 
@@ -189,7 +198,12 @@ def _character(data: bytes) -> tuple[int, Key | None]:
         return 0, None
     text = data[:size].decode("utf-8", "replace")
     name = "space" if text == " " else text
-    return size, Key(name, text) if text.isprintable() else None
+    return size, Key(name, text) if is_typed(text) else None
+
+
+def is_typed(text: str) -> bool:
+    """Whether a key may type it."""
+    return text.isprintable() or text in _JOINERS
 
 
 def _escape_key(data: bytes) -> tuple[int, Key | None]:
@@ -200,12 +214,9 @@ def _escape_key(data: bytes) -> tuple[int, Key | None]:
     if second == 0x5B:  # [
         return _control_sequence(data)
     if second == 0x4F:  # O, as some terminals send arrows
-        if len(data) < 3:
-            return 0, None
-        name = _FINALS.get(chr(data[2]))
-        return 3, Key(name) if name else None
+        return _keypad_key(data)
     if second == 0x1B:
-        return 1, Key("esc")
+        return _after_second_escape(data)
     if second in (0x5D, 0x50):  # a report that ends with BEL or ST
         ends = [at for at in (data.find(b"\x07"), data.find(b"\x1b\\", 2) + 1) if at > 0]
         return (min(ends) + 1, None) if ends else (0, None)
@@ -215,24 +226,58 @@ def _escape_key(data: bytes) -> tuple[int, Key | None]:
     return (size + 1, Key(f"alt-{key.name}") if key is not None else None) if size else (0, None)
 
 
+def _keypad_key(data: bytes) -> tuple[int, Key | None]:
+    if len(data) < 3:
+        return 0, None
+    if data[2] in b"2345678":  # modifiers, as old terminals send them
+        if len(data) < 4:
+            return 0, None
+        name = _FINALS.get(chr(data[3]))
+        return 4, Key(_modifiers(chr(data[2])) + name) if name else None
+    if data[2] == 0x4D:
+        return 3, Key("enter")
+    if typed := _KEYPAD.get(data[2]):
+        return 3, Key(typed, typed)
+    name = _FINALS.get(chr(data[2])) or _RXVT_ARROWS.get(chr(data[2]))
+    return 3, Key(name) if name else None
+
+
+def _after_second_escape(data: bytes) -> tuple[int, Key | None]:
+    """Esc twice; or Alt and a key that is a sequence itself, where the terminal puts an Esc before it."""
+    if len(data) > 3 and data[2] in b"[O" and data[:8] != b"\x1b" + _PASTE_ON[:7]:
+        size, key = _escape_key(data[1:])
+        if size and key is not None and not key.text and "-" not in key.name:
+            return size + 1, Key(f"alt-{key.name}")
+    return 1, Key("esc")
+
+
 def _control_sequence(data: bytes) -> tuple[int, Key | None]:
+    if data[2:3] == b"[":  # function keys of the Linux console
+        return (4, Key(f"f{data[3] - 0x40}") if 0x41 <= data[3] <= 0x45 else None) if len(data) > 3 else (0, None)
     end = next((at for at in range(2, len(data)) if 0x40 <= data[at] <= 0x7E), 0)
     if not end:
         return (0, None) if len(data) < 64 else (1, Key("esc"))
+    if data[2:3] == b"M":  # the mouse, as the oldest terminals report it: three bytes follow
+        return (6, None) if len(data) >= 6 else (0, None)
     body, final = data[2:end].decode("ascii", "replace"), chr(data[end])
     if body[:1] in ("?", ">", "<", "="):
         return end + 1, None
     numbers = body.split(";")
     modifiers = _modifiers(numbers[1]) if len(numbers) > 1 else ""
+    if len(numbers) > 1 and numbers[1].partition(":")[2] == _RELEASED:
+        return end + 1, None
     name = ""
     if final == "~":
         name = _TILDES.get(numbers[0], "")
         if numbers[0] == "27" and len(numbers) > 2:  # xterm's modifyOtherKeys
             name = _unicode_name(numbers[2])
     elif final == "u":
-        name = _unicode_name(numbers[0].partition(":")[0])
+        code, _, shifted = numbers[0].partition(":")
+        name = _unicode_name(shifted.partition(":")[0] if shifted and modifiers == "shift-" else code)
     elif final != "Z" or not modifiers:
         name = _FINALS.get(final, "")
+    if modifiers == "shift-" and (len(name) == 1 or name == "space"):  # a capital letter is typed with Shift
+        modifiers, name = "", name.upper() if name != "space" and len(name.upper()) == 1 else name
     return end + 1, _named(modifiers + name) if name else None
 
 
@@ -252,4 +297,5 @@ def _unicode_name(number: str) -> str:
 def _modifiers(number: str) -> str:
     number = number.partition(":")[0]
     bits = int(number) - 1 if number.isdecimal() and int(number) > 0 else 0
-    return "".join(f"{name}-" for bit, name in reversed(_MODIFIERS) if bits & bit)
+    found = [name for bit, name in _MODIFIERS if bits & bit]
+    return "".join(f"{name}-" for name in ("ctrl", "alt", "shift") if name in found)
