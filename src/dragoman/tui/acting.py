@@ -152,7 +152,7 @@ class KeyActions:
     def _interrupt(self) -> None:
         """Ctrl-C: stops a run, and twice ends the program at once; else clears what is written; else leaves when it comes twice."""
         if self._turns.is_busy:
-            if self._turns.is_stopping:
+            if self._turns.is_stopping and not self._turns.runs_own_command:
                 self._canvas.close()
                 os._exit(EXIT_INTERRUPTED)
             return self._turns.stop()

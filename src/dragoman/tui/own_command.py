@@ -21,6 +21,8 @@ _TAIL_LINES = 3
 _MODEL_CHARS = 20_000
 _MOST_BYTES = 2_000_000
 _TAIL_BYTES = 8_000
+STOP_S = 1.0
+"""A command that was asked to end is killed after this time."""
 
 # Sent to the model: in English, whatever the program's language.
 FOR_MODEL = "I ran this command myself:\n{fence}\n$ {command}\n{output}\n{fence}"
@@ -34,6 +36,7 @@ class OwnCommand:
         self._folder = folder
         self._on_output = on_output
         self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._began_s = time.monotonic()
         self._written = bytearray()
         self.code: int | None = None
@@ -41,20 +44,30 @@ class OwnCommand:
 
     async def run(self) -> None:
         """Run the command until it ends or is stopped. It reads nothing from the terminal."""
-        try:
-            process = self._process = await asyncio.create_subprocess_shell(
-                self.command, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            self._written, self.code = bytearray((error.strerror or str(error)).encode()), 127
-            return
-        pieces = process.stdout
-        while pieces is not None and (data := await pieces.read(1 << 16)):
+        read_end, write_end = os.pipe()  # of our own: closing it is all it takes not to wait for what holds the other end
+        with os.fdopen(read_end, "rb", 0) as pipe:
+            try:
+                process = self._process = await asyncio.create_subprocess_shell(
+                    self.command, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=write_end, stderr=write_end,
+                    start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                self._written, self.code = bytearray((error.strerror or str(error)).encode()), 127
+                return
+            finally:
+                os.close(write_end)
+            pieces = asyncio.StreamReader()
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(pieces), pipe)
+            self._reading = asyncio.create_task(self._read_all(pieces))
+            await asyncio.wait([self._reading])
+            transport.close()
+            self.code = await process.wait()
+
+    async def _read_all(self, pieces: asyncio.StreamReader) -> None:
+        while data := await pieces.read(1 << 16):
             self._written += data
             del self._written[:-_MOST_BYTES]
             self._on_output()
-        self.code = await process.wait()
 
     @property
     def output(self) -> str:
@@ -62,10 +75,24 @@ class OwnCommand:
         return _shown(self._written)
 
     def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._is_stopped = True
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGTERM)
+        """Ask it to end. If it does not, or this is called again, it is killed."""
+        if self._is_stopped:
+            return self._kill()
+        self._is_stopped = True
+        self._signal(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(STOP_S, self._kill)
+        return None
+
+    def _kill(self) -> None:
+        """What it has started may have left its group and hold its output open: nobody waits for that."""
+        if self._reading is not None and not self._reading.done():
+            self._signal(signal.SIGKILL)
+            self._reading.cancel()
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
 
     # --- lines
 

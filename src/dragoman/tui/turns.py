@@ -121,16 +121,23 @@ class Turns:
         self._begin(self._show_failure_of(work))
 
     def stop(self) -> None:
-        """Cancels only once: a second cancel would interrupt the cleanup after the first."""
+        """Cancels a run only once: a second cancel would interrupt the cleanup after the first. A command of the user's own that does not
+        end is killed by the second."""
+        if self.is_busy and self._command is not None:
+            self.is_stopping = True
+            return self._command.stop()
         if not self.is_busy or self.is_stopping:
-            return
+            return None
         self.is_stopping = True
-        if self._command is not None:
-            self._command.stop()
-        elif self._run is not None:
+        if self._run is not None:
             self._run.cancel()
         elif self._task is not None and not self._view.is_running:
             self._task.cancel()
+        return None
+
+    @property
+    def runs_own_command(self) -> bool:
+        return self._command is not None
 
     def stop_call(self, call_id: str) -> bool:
         """End one call of the run; the others go on."""
