@@ -97,6 +97,8 @@ class LiveDialog:
         """Of an approval: its question and keys at a width."""
         self._answer: asyncio.Future[str | None] | None = None
         self._armed_s = 0.0
+        self._early: list[Key | Paste] = []
+        """What came behind the key that answered, before that was heeded: it belongs to the line that the answer asks for, if it does."""
         self.composer: Composer | None = None
         """Where a question wants a line."""
 
@@ -152,17 +154,25 @@ class LiveDialog:
         self._prompt = prompt
         self._answer = asyncio.get_running_loop().create_future()
         self._armed_s = time.monotonic() + (QUIET_S if self._is_writing() and self.composer is None else 0)
+        early, self._early = self._early, []
+        if self.composer is not None:
+            for event in early:
+                self.press(event)
         self._on_asked()
         self._canvas.request()
         try:
             return await self._answer
         finally:
             self._answer = None
+            asyncio.get_running_loop().call_soon(self._early.clear)
             self._canvas.request()
 
     def press(self, event: Key | Paste) -> None:
         """One key or paste of the user's, while the question is open."""
-        if self._answer is None or self._answer.done():
+        if self._answer is None:
+            return
+        if self._answer.done():
+            self._early.append(event)
             return
         self.screen.hint = ""
         if self.composer is not None:
