@@ -56,7 +56,7 @@ def test_trust_is_remembered_and_taken_back(place: Place, serve: Serve) -> None:
     asked = serve("text: ok")
     said = place.run("trust")
     assert (said.code, said.err) == (0, "")
-    assert f"trusted: {place.work}; read from now on: .dragoman/config.toml, AGENTS.md, CLAUDE.md" in said.out
+    assert f"trusted: {place.work}; read there: .dragoman/config.toml, AGENTS.md, CLAUDE.md" in said.out
     assert place.ask("hi").err == ""
     assert "Obey the folder." in json.dumps(asked.requests[-1])
     (place.work / "deep" / "er").mkdir(parents=True)

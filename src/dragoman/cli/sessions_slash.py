@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.app.setup import Choice
 from dragoman.base.ids import named_by
 from dragoman.base.places import path_inside
 from dragoman.base.words import say
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 def run_session_words(talk: Talk, rest: str, columns: int) -> Printed:
     """What it says. Raises DragomanError."""
     options = parse_words(talk.setup, "sessions", rest)
+    if options.words == ("show",) and not options.help:
+        options = msgspec.structs.replace(options, words=("show", talk.agent.session_id))
     action, session_id = (*options.words, "", "")[:2]
     if options.help or not session_id or not _is_here(talk, session_id):
         return run_subcommand(options, columns)
@@ -69,8 +72,9 @@ def open_named(talk: Talk, session_id: str) -> None:
 
 
 def open_new(talk: Talk) -> None:
-    options = msgspec.structs.replace(talk.setup.options, resume=None, model=talk.model)
-    talk.start(talk.open_session(msgspec.structs.replace(talk.setup, options=options)))
+    """With the model of this conversation, whatever it was begun with."""
+    options = msgspec.structs.replace(talk.setup.options, resume=None)
+    talk.start(talk.open_session(msgspec.structs.replace(talk.setup, options=options, choice=Choice(talk.model, "/model"))))
 
 
 def open_copy(talk: Talk, rest: str) -> str:
@@ -80,6 +84,8 @@ def open_copy(talk: Talk, rest: str) -> str:
     at = entry_number(rest) if rest else None
     if at is not None and not any(entry.seq == at for entry in entries):
         raise InputError(say("loop.no_entry", seq=at, last=entries[-1].seq if entries else 0))
+    if talk.agent.session_id not in store.ids():
+        raise InputError(say("conversation.nothing_to_fork"))
     found = store.find(talk.agent.session_id, talk.setup.workspace)
     original = store.short_id(talk.agent.session_id)
     open_named(talk, session_id_of(store.fork(found.path, at)))

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.app.opening import read_memory
 from dragoman.base.places import shorten_home
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
+from dragoman.base.words import chosen_language, say
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
@@ -73,7 +73,7 @@ def show_trust(conversation: LiveTalk, rest: str) -> None:
         folder = escape_hidden(shorten_home(trust.folder), one_line=True)
         conversation.screen.message(say("conversation.trust_already", folder=folder, names=names))
         return
-    options = msgspec.structs.replace(conversation.setup.options, words=(), revoke=rest == "revoke", output_format="text")
+    options = msgspec.structs.replace(conversation.setup.options, words=(), revoke=rest == "revoke", output_format="text", lang=chosen_language())
     for each in run_trust(options).splitlines():
         conversation.screen.line(each)
     conversation.screen.message(say("conversation.trust_next_start"), "dim")

@@ -71,6 +71,7 @@ TEXTS = {
     "conversation.agents_usage": "/agents lists the subagents; /agents stop NUMBER ends one that is at work",
     "conversation.pruned": "{count:result was|results were} let go",
     "conversation.nothing_undone": "the last run changed no files; /rewind and Ctrl-F go further back",
+    "conversation.nothing_to_fork": "there is nothing to copy yet",
     "conversation.forked": "a copy: dragoman --resume {id} goes on with the session it was made from",
     "conversation.exported": "written to {path}",
     "conversation.nothing_to_copy": "there is no answer to copy yet",

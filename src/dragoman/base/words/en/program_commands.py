@@ -102,7 +102,7 @@ TEXTS = {
     "approvals_count": "{count} saved for this folder; dragoman approvals lists and revokes them",
     "approvals_count_none": "none saved for this folder",
     # --- dragoman trust
-    "trust_trusted": "trusted: {folder}; read from now on: {names}",
+    "trust_trusted": "trusted: {folder}; read there: {names}",
     "trust_no_files": "whatever configuration, memory files and rules it gets (there are none yet)",
     "trust_revoked": "taken back: {folder} is not trusted; you will be asked about it again",
     "trust_nothing_to_revoke": "nothing is saved about {folder}; dragoman approvals lists the folders you trust",

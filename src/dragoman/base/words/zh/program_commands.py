@@ -100,7 +100,7 @@ TEXTS = {
     "approvals_count": "为此文件夹保存了 {count} 项；dragoman approvals 可列出并撤销",
     "approvals_count_none": "没有为此文件夹保存",
     # --- dragoman trust
-    "trust_trusted": "已信任：{folder}；从现在起读取：{names}",
+    "trust_trusted": "已信任：{folder}；将读取：{names}",
     "trust_no_files": "以后放入其中的配置、记忆文件和规则（目前没有）",
     "trust_revoked": "已撤销：{folder} 不受信任；会再次询问您",
     "trust_nothing_to_revoke": "没有关于 {folder} 的记录；dragoman approvals 列出您信任的文件夹",

@@ -97,5 +97,5 @@ TEXTS = {
     "nothing_to_clear": "还没有说过什么，因此无需清空",
     "cleared": "模型重新开始；到条目 {seq} 为止所说的内容仍保留在会话 {id} 的记录中",
     "asking_tool": "{text}（先询问）",
-    "usage_so_far": "目前 {spent} · 运行次数：{runs}",
+    "usage_so_far": "目前：{spent} · 运行次数：{runs}",
 }
