@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from dragoman.base.words import say
 from dragoman.base.words.en.conversation import TEXTS as ENGLISH
 from dragoman.base.words.zh.conversation import TEXTS as CHINESE
+from dragoman.cli.commands import NAMES_ELSEWHERE
+from dragoman.tui.commands import LISTED, UNLISTED, LiveCommands
+from dragoman.tui.completion import Menu, Suggestion
+from dragoman.tui.talk import LiveTalk
 from program import Place, service
 from terminals import tmux
 from tui.test_conversation import begin
@@ -26,3 +33,27 @@ def test_help_lists_every_command_in_the_users_language(place: Place) -> None:
     told = {f"/{key.removeprefix('conversation.help_')}" for key in ENGLISH if key.startswith("conversation.help_")}
     assert shown >= told - {"/sessions", "/cost", "/add-dir"}, sorted(told - shown)
     assert {key for key in ENGLISH if key.startswith("conversation.help_")} <= CHINESE.keys()
+
+
+def test_every_command_is_listed_once_and_known_by_the_names_others_give_it() -> None:
+    talk = cast("LiveTalk", SimpleNamespace(screen=SimpleNamespace(message=print)))
+    names = LiveCommands(talk).names
+    assert sorted([*LISTED, *UNLISTED]) == sorted(names)
+    assert {*NAMES_ELSEWHERE.values()} <= {*names}
+    assert not {*NAMES_ELSEWHERE} & {*names}
+
+
+def test_what_another_program_calls_a_command_runs_it() -> None:
+    said: list[str] = []
+    agent = SimpleNamespace(background_commands=[])
+    talk = cast("LiveTalk", SimpleNamespace(screen=SimpleNamespace(message=lambda text, style="": said.append(text)), agent=agent))
+    LiveCommands(talk).run("/tasks")
+    LiveCommands(talk).run("/tsks")
+    assert said[0] == say("no_background_commands")
+    assert "unknown command /tsks" in said[1]
+
+
+@pytest.mark.parametrize(("columns", "wanted"), [(80, "what the model sees; also simulate"), (40, "what the model sees")])
+def test_a_menu_says_what_a_command_does_in_whole_clauses(columns: int, wanted: str) -> None:
+    menu = Menu(0, [Suggestion("/context", "what the model sees; also simulate")])
+    assert "".join(span.text for span in menu.lines(columns, 6)[0]) == f"› /context  {wanted}"

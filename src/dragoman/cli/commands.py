@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NAMES_ELSEWHERE = {
+    "/compact": "/compress", "/permissions": "/approvals", "/policies": "/approvals", "/status": "/stats", "/session": "/stats",
+    "/branch": "/fork", "/clone": "/fork", "/tree": "/rewind", "/restore": "/rewind", "/tasks": "/ps", "/shells": "/ps",
+    "/settings": "/config", "/hotkeys": "/keys",
+}  # fmt: skip
+"""What other programs call these commands: whoever types that gets it, unless a command of the user's own has the name."""
+
 
 def begins_with_path(line: str) -> bool:
     """Whether the first word is an absolute path: it has a second slash, or something of that name is there. Or it is a prompt of an MCP
@@ -91,7 +98,7 @@ class SlashCommands:
 
     def run(self, line: str) -> None:
         name, _, rest = line.strip().partition(" ")
-        command = self._commands.get(name)
+        command = self._commands.get(name) or self._commands.get(NAMES_ELSEWHERE.get(name, ""))
         if command is None:
             self._show_unknown(name)
         else:

@@ -24,6 +24,17 @@ LANGUAGES = ("en", "zh")
 SHORT_LINES = 12
 UNLISTED = frozenset(("/exit", "/cost", "/add-dir"))
 """Other names of commands that have one: they work, and are not listed."""
+GROUPS = {
+    "model": ("/model", "/effort", "/retry", "/usage", "/stats", "/models"),
+    "session": ("/new", "/clear", "/resume", "/rewind", "/fork", "/rename", "/copy", "/export", "/import", "/sessions"),
+    "context": ("/context", "/compress", "/prune", "/memory"),
+    "files": ("/diff", "/undo", "/todo", "/ps", "/stop", "/directory", "/init"),
+    "allowed": ("/approval", "/approvals", "/sandbox", "/trust"),
+    "brought": ("/tools", "/mcp", "/skills", "/hooks", "/agents"),
+    "program": ("/help", "/keys", "/config", "/theme", "/lang", "/bug", "/quit"),
+}
+"""The order in which commands are listed, by what they are about."""
+LISTED = tuple(name for names in GROUPS.values() for name in names)
 
 
 class LiveCommands(SlashCommands):
@@ -57,11 +68,13 @@ class LiveCommands(SlashCommands):
             self._say(say("run_failed", message=error), "red")
 
     def _list_commands(self, rest: str) -> None:
-        names = [name for name in self.names if name not in UNLISTED]
-        for name in names:
-            self._live.screen.line(f"  {name:12} {say(f'conversation.help_{name[1:]}')}")
+        screen = self._live.screen
+        for group, names in GROUPS.items():
+            screen.line(say(f"conversation.group_{group}"), "bold")
+            for name in names:
+                screen.line(f"  {name:12} {say(f'conversation.help_{name[1:]}')}")
         self._list_file_commands()
-        self._live.screen.line("")
+        screen.line("")
         self._keys(rest)
 
     def _clear(self, rest: str) -> None:

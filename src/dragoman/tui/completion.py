@@ -61,7 +61,8 @@ class Menu:
             mark = "› " if number == self.chosen else "  "
             text = visible(each.text)
             gap = " " * max(width - cells_of(text), 2)
-            rows.append(fit((Span(mark, "accent"), Span(text, style), Span(gap + each.detail if each.detail else "", "dim")), columns))
+            detail = gap + _first_clause(each.detail, columns - 2 - cells_of(text + gap)) if each.detail else ""
+            rows.append(fit((Span(mark, "accent"), Span(text, style), Span(detail, "dim")), columns))
         if has_more:
             where = say("conversation.menu_place", number=self.chosen + 1, count=len(self.suggestions))
             rows.append(fit(line(f"  {where}", "dim"), columns))
@@ -77,6 +78,11 @@ def menu_for(composer: Composer, commands: Mapping[str, str], files: FileIndex) 
     if at >= 0 and (at == 0 or not word[at - 1].isalnum()):
         return _menu(start + at, [Suggestion(f'@"{path}"' if " " in path else f"@{path}") for path in files.find(word[at + 1 :])])
     return None
+
+
+def _first_clause(help: str, columns: int) -> str:
+    """Of a help that does not fit: what stands before its first semicolon."""
+    return help if cells_of(help) <= columns else help.replace("；", ";").partition(";")[0]
 
 
 def _menu(start: int, suggestions: Sequence[Suggestion]) -> Menu | None:

@@ -25,7 +25,7 @@ from dragoman.tui.asking import LiveDialog, Printer
 from dragoman.tui.bindings import bind_keys
 from dragoman.tui.calls import Folded
 from dragoman.tui.canvas import Canvas
-from dragoman.tui.commands import UNLISTED, LiveCommands
+from dragoman.tui.commands import LISTED, LiveCommands
 from dragoman.tui.completion import FileIndex
 from dragoman.tui.diff import find_diff
 from dragoman.tui.facts import StatusFacts
@@ -270,7 +270,7 @@ class LiveConversation:
         self.canvas.request()
 
     def _command_help(self) -> Mapping[str, str]:
-        built_in = {name: say(f"conversation.help_{name[1:]}") for name in LiveCommands(self).names if name not in UNLISTED}
+        built_in = {name: say(f"conversation.help_{name[1:]}") for name in LISTED}
         if not self._prompt.composer.text.startswith("/"):
             return built_in
         return {**built_in, **self._in_files.rows(self.setup, LiveCommands(self).names)}

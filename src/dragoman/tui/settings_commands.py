@@ -73,7 +73,9 @@ def show_trust(conversation: LiveTalk, rest: str) -> None:
         folder = escape_hidden(shorten_home(trust.folder), one_line=True)
         conversation.screen.message(say("conversation.trust_already", folder=folder, names=names))
         return
-    options = msgspec.structs.replace(conversation.setup.options, words=(), revoke=rest == "revoke", output_format="text", lang=chosen_language())
+    options = msgspec.structs.replace(
+        conversation.setup.options, words=(), revoke=rest == "revoke", output_format="text", lang=chosen_language()
+    )
     for each in run_trust(options).splitlines():
         conversation.screen.line(each)
     conversation.screen.message(say("conversation.trust_next_start"), "dim")
