@@ -57,6 +57,17 @@ def test_of_a_list_of_tasks_it_says_how_far_it_is() -> None:
     assert plain(call_cells.folded_lines(finish(CallCell(call("todo")), event, 0), 80)[0]) == "● todo  1 of 3 done · write it"
 
 
+def test_an_error_of_several_lines_is_not_cut_at_its_colon() -> None:
+    event = finished("todo", "", outcome="not_run", error="todo was not run, because its arguments do not fit:\n- items[0].text is missing")
+    rows = call_cells.folded_lines(finish(CallCell(call("todo")), event, 0), 120)
+    assert plain(rows[0]) == "✗ todo  todo was not run, because its arguments do not fit: items[0].text is missing"
+
+
+def test_files_that_were_read_several_times_are_counted() -> None:
+    reads = [CallCell(call("read_file", file_path=name), "done") for name in ("a.py", "b.py", "a.py")]
+    assert [plain(row) for row in call_cells.folded_group(reads, 80)] == ["● read_file a.py ×2, b.py"]
+
+
 def test_an_error_is_told_whole() -> None:
     cell = finish(CallCell(call("read_file", file_path="a")), finished("read_file", "no", error="a does not exist; " + "list it " * 20), 0)
     assert cell.state == "failed"

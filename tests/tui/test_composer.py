@@ -57,8 +57,10 @@ def test_a_folded_paste_is_deleted_as_one_character() -> None:
     composer = written("see ")
     composer.paste("line\n" * 300)
     assert composer.layout(60)[0] == ["see [paste 1: 300 lines]"]
+    assert composer.folded_pastes() == [(1, "line\n" * 300)]
     composer.press("backspace")
     assert composer.text == "see "
+    assert composer.folded_pastes() == []
 
 
 def test_what_was_written_by_hand_comes_back_to_be_edited() -> None:

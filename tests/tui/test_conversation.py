@@ -241,8 +241,9 @@ def test_a_closed_window_ends_the_run_and_the_session_is_kept(place: Place) -> N
     assert "go" in done.out
 
 
-def test_a_killed_conversation_can_be_resumed(place: Place) -> None:
-    with service(script("text: First answer.", SLOW, "text: And on.")) as place.service:
+def test_a_killed_conversation_can_be_resumed_opened_and_copied(place: Place) -> None:
+    look = calls(("run_shell", {"command": "printf 'ebb\\nflood\\n'"}))
+    with service(script(look, "text: First answer.", SLOW, "text: And on.")) as place.service:
         with terminal(place, size=(24, 80)) as shown:
             shown.expect("claude-opus-5")
             shown.send("remember me\r")
@@ -252,9 +253,13 @@ def test_a_killed_conversation_can_be_resumed(place: Place) -> None:
             os.kill(shown.process.pid, signal.SIGKILL)
             shown.process.wait(10)
         with terminal(place, "-c", size=(24, 80)) as shown:
-            shown.expect("remember me", "First answer.")
+            shown.expect("remember me", "exit 0", "First answer.")
             shown.expect("ask first")
-            shown.send("go on\r")
+            shown.send("/copy\r")
+            shown.expect("copied:")
+            shown.send("\x0f")
+            shown.expect("ebb", "flood", "q back")
+            shown.send("qgo on\r")
             shown.expect("And on.")
 
 

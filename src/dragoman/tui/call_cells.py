@@ -78,6 +78,12 @@ def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
     return msgspec.structs.replace(changed, output=output, line_count=_count(output)) if output else changed
 
 
+def recall(call: ToolCall, state: State, display: str, result: str) -> CallCell:
+    """A call from before, as its record tells it."""
+    output, code = _split_result(call.name, result)
+    return CallCell(call, state, display=display, output=output, line_count=_count(output), exit_code=code)
+
+
 def _refusal(told: str) -> str:
     """What the user said, from what the model is told of it; empty: it was not the user."""
     told = told.removeprefix(_NOT_RUN)
@@ -184,7 +190,9 @@ def _looks(reads: Sequence[CallCell]) -> Line:
     for name, cells in by_name.items():
         spans += [Span(" · ", "dim")] if spans else []
         objects = [visible(one_line(call_in_words(cell.call), _TITLE_CHARS)).removeprefix(name).strip() for cell in cells]
-        spans.append(Span(" ".join([name, ", ".join(filter(None, objects))]).strip()))
+        counted = {each: objects.count(each) for each in objects if each}
+        shown = ", ".join(each if count == 1 else f"{each} ×{count}" for each, count in counted.items())
+        spans.append(Span(f"{name} {shown}".strip()))
         if len(cells) == 1 and (last := _last_line(cells[0])):
             spans.append(Span(f" {last}", "dim"))
     return tuple(spans)
@@ -298,7 +306,10 @@ def _last_line(cell: CallCell) -> str:
     if cell.call.name == "todo" and cell.state == "done":
         done, now = sum(row.startswith("[x]") for row in lines), next((row[3:] for row in lines if row.startswith("[>]")), "")
         return visible(" · ".join(filter(None, (say("conversation.todo_done", done=done, count=len(lines)), now.strip()))))
-    return visible(one_line(in_words(lines[0]), _TITLE_CHARS)) if lines else ""
+    first = in_words(lines[0]) if lines else ""
+    if first.endswith((":", "：")) and len(lines) > 1:  # it says what follows
+        first = f"{first} {lines[1].strip().removeprefix('- ')}"
+    return visible(one_line(first, _TITLE_CHARS))
 
 
 def _count(output: str) -> int:
@@ -307,8 +318,11 @@ def _count(output: str) -> int:
 
 def _result_of(event: ToolCallFinished) -> tuple[str, int | None]:
     """What a command put out, and its exit code: the model is given both as JSON."""
-    text = "".join(inner.text for part in event.parts for inner in _texts(part))
-    if event.name != "run_shell" and not text.startswith('{"stdout":'):
+    return _split_result(event.name, "".join(inner.text for part in event.parts for inner in _texts(part)))
+
+
+def _split_result(name: str, text: str) -> tuple[str, int | None]:
+    if name != "run_shell" and not text.startswith('{"stdout":'):
         return text, None
     result = jsontext.decode_object(text) or {}
     output = "".join(str(result.get(name) or "") for name in ("stdout", "stderr"))

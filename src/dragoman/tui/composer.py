@@ -223,6 +223,10 @@ class Composer:
         places[len(self.text)] = (len(rows) - 1, used)
         return rows, places
 
+    def folded_pastes(self) -> list[tuple[int, str]]:
+        """Those that stand in the text, with their numbers."""
+        return [(number, text) for number, text in enumerate(self.pastes, 1) if chr(_FIRST_PASTE + number - 1) in self.text]
+
     def label(self, char: str) -> str:
         """How a folded paste is shown; empty for any other character."""
         number = ord(char) - _FIRST_PASTE

@@ -189,7 +189,10 @@ class LiveConversation:
             await self._turns.end()
 
     def _greet(self) -> None:
-        self.runs, self.spent = greet(self, self._notices)
+        before = greet(self, self._notices)
+        self.runs, self.spent = before.runs, before.spent
+        self._view.calls.folded[:] = before.folded
+        self._view.last_answer = before.last_answer
         self._facts.look(self.agent)
         self.show_title()
         for action in self._unknown_actions:
@@ -248,9 +251,7 @@ class LiveConversation:
 
     def open_folded(self) -> None:
         """What is folded, the last first; before it, a paste in the composer."""
-        pastes = [
-            Folded(say("conversation.paste_title", number=number), text) for number, text in enumerate(self._prompt.composer.pastes, 1)
-        ]
+        pastes = [Folded(say("conversation.paste_title", number=number), text) for number, text in self._prompt.composer.folded_pastes()]
         texts = [*self._view.calls.folded, *pastes]
         if texts:
             self.canvas.open(Viewer(texts))

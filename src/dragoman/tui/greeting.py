@@ -11,17 +11,19 @@ from dragoman import __version__
 from dragoman.base.places import shorten_home
 from dragoman.base.words import say
 from dragoman.tui import cells
-from dragoman.tui.call_cells import CallCell, State, folded_lines
+from dragoman.tui.call_cells import CallCell, State, folded_lines, recall
+from dragoman.tui.calls import MOST_FOLDED, Folded
 from dragoman.tui.line import EMPTY, Line
 from dragoman.tui.markdown import render
 from dragoman.values.messages import Part, Text
+from dragoman.values.parts import call_in_words
 from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent
     from dragoman.loop.result import Result
-    from dragoman.sessions.transcript import Step
+    from dragoman.sessions.transcript import Step, ToolCallStep
     from dragoman.tui.talk import LiveTalk
 
 RECALLED_LINES = 60
@@ -50,32 +52,53 @@ def spent_before(agent: Agent) -> SpentSoFar:
     return SpentSoFar(agent.history.usage, sum(known) if known else None, len(known) == len(paid_for))
 
 
-def greet(conversation: LiveTalk, notices: Sequence[str]) -> tuple[int, SpentSoFar]:
-    """Returns how many runs there were before, and what they cost."""
+class Before(msgspec.Struct, frozen=True):
+    """What there was in a resumed conversation."""
+
+    runs: int = 0
+    spent: SpentSoFar = SpentSoFar()
+    folded: tuple[Folded, ...] = ()
+    """Its last calls, for Ctrl-O."""
+    last_answer: str = ""
+
+
+def greet(conversation: LiveTalk, notices: Sequence[str]) -> Before:
+    """Returns what there was before."""
     screen = conversation.screen
     where = shorten_home(conversation.setup.workspace)
     screen.message(say("conversation.banner", version=__version__, model=conversation.model, workspace=where), "bold")
     for notice in notices:
         screen.message(say("banner_notice", text=notice), "yellow")
-    runs, spent = 0, SpentSoFar()
+    before = Before()
     if conversation.setup.options.resume is not None:
         conversation.canvas.part()
-        runs, spent = _show_earlier(conversation), spent_before(conversation.agent)
+        before = _show_earlier(conversation)
     conversation.canvas.part()
-    return runs, spent
+    return before
 
 
-def _show_earlier(conversation: LiveTalk) -> int:
+def _show_earlier(conversation: LiveTalk) -> Before:
     """The end of the resumed conversation, as it looked."""
-    from dragoman.sessions.transcript import Prompt, read_transcript
+    from dragoman.sessions.transcript import Prompt, Reply, ToolCallStep, read_transcript
 
     screen, agent, canvas = conversation.screen, conversation.agent, conversation.canvas
     steps = [step for step in read_transcript(agent.history.entries).steps if not step.taken_back]
-    lines = [line for step in steps for line in _lines_of(step, canvas.columns)]
+    lines: list[Line] = []
+    for step in steps:
+        rows = _lines_of(step, canvas.columns)
+        if isinstance(step, Prompt) and rows and lines and lines[-1]:
+            lines.append(EMPTY)
+        lines += rows
     if len(lines) > RECALLED_LINES:
         screen.message(say("recalled_end", count=len(lines) - RECALLED_LINES, id=conversation.store.short_id(agent.session_id)), "dim")
     canvas.commit(lines[-RECALLED_LINES:])
-    return sum(isinstance(step, Prompt) and not (step.is_setup or step.is_note) for step in steps)
+    calls = [step for step in steps if isinstance(step, ToolCallStep)][-MOST_FOLDED:]
+    return Before(
+        sum(isinstance(step, Prompt) and not (step.is_setup or step.is_note) for step in steps),
+        spent_before(agent),
+        tuple(Folded(call_in_words(step.call), call=_cell_of(step)) for step in calls),
+        next((text for step in reversed(steps) if isinstance(step, Reply) and (text := _text_of(step.parts))), ""),
+    )
 
 
 def _lines_of(step: Step, columns: int) -> list[Line]:
@@ -88,11 +111,14 @@ def _lines_of(step: Step, columns: int) -> list[Line]:
         case Reply() if text := _text_of(step.parts):
             return [*render(text, columns), EMPTY]
         case ToolCallStep():
-            states: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
-            cell = CallCell(step.call, states.get(step.outcome, "failed"), display=step.display)
-            return folded_lines(cell, columns)[:1]
+            return folded_lines(_cell_of(step), columns)[:1]
         case _:
             return []
+
+
+def _cell_of(step: ToolCallStep) -> CallCell:
+    states: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
+    return recall(step.call, states.get(step.outcome, "failed"), step.display, step.output)
 
 
 def _text_of(parts: Sequence[Part]) -> str:
