@@ -475,14 +475,18 @@ def test_the_conversation_speaks_chinese(place: Place) -> None:
 
 def test_the_prompt_is_written_in_the_users_editor(place: Place) -> None:
     editor = place.home / "editor"
-    editor.write_text('#!/bin/sh\necho "written in the editor" > "$1"\n')
+    editor.write_text('#!/bin/sh\ngrep -q kept "$1" && exit 1\necho "written in the editor" > "$1"\n')
     editor.chmod(0o755)
     with service(script("text: Read.")) as serving:
         place.service = serving
         place.more_env = {"EDITOR": str(editor)}
         with tmux(place, size=(24, 80)) as pane:
             begin(pane)
+            pane.type("kept as it was")
             pane.keys("C-g")
+            pane.expect("the editor ended with an error")
+            pane.expect("› kept as it was")
+            pane.keys("C-u", "C-g")
             pane.expect("› written in the editor")
             pane.keys("Enter")
             pane.expect("Read.")

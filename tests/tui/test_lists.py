@@ -156,3 +156,19 @@ def test_a_damaged_history_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = tmp_path / "prompts.jsonl"
     path.write_bytes(b'"one"\n{broken\n\xff\xfe\n"two"\n')
     assert PromptHistory(str(path)).prompts == ["one", "two"]
+
+
+def test_the_cursor_stands_where_one_writes_in_a_list() -> None:
+    picker, painter = Picker("Go on with", [PickerItem("a", ("one",))], lambda key: None), OverlayPainter()
+    for char in "中o":
+        picker.press(Key(char, char))
+    assert painter.frame(picker, Theme("mono"), (60, 10)).endswith("\x1b[2;6H")
+    assert painter.frame(picker, Theme("mono"), (60, 10)) == ""
+    picker.press(Key("left"))
+    assert painter.frame(picker, Theme("mono"), (60, 10)).endswith("\x1b[2;5H")
+
+
+def test_numbers_in_a_list_stand_under_each_other_by_their_last_digit() -> None:
+    items = [PickerItem("a", ("one", "[60]", "11,631", "63.7%", "2m")), PickerItem("b", ("two", "[2]", "42", "0.2%", "1m"))]
+    rows = [plain(row) for row in Picker("Context", items, lambda key: None).rows(60, 10)]
+    assert [row for row in rows if "one" in row or "two" in row] == ["› one  [60]  11,631  63.7%  2m", "  two   [2]      42   0.2%  1m"]

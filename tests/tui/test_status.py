@@ -10,7 +10,7 @@ from dragoman.loop.history import History
 from dragoman.policy.judge import Mode
 from dragoman.tui.facts import warmth
 from dragoman.tui.line import plain
-from dragoman.tui.status import Facts, status_line
+from dragoman.tui.status import Activity, Facts, keys_at_work, sign_of_life, status_line
 
 FACTS = Facts(model="anthropic/claude-sonnet-5-5")
 
@@ -53,3 +53,9 @@ def test_what_the_next_request_costs_stays_beside_a_sandbox_and_a_count_down(fol
         assert each in shown
     assert "█▎░░░░░░░░ 12%" in plain(status_line(msgspec.structs.replace(full, has_gate=True), 119)), "what there is room for"
     assert folder in plain(status_line(full, 240))
+
+
+def test_why_it_is_tried_again_stands_whole_beside_the_keys_at_80_columns() -> None:
+    about = "anthropic: Overloaded (HTTP 529) [request req_000000030000]"
+    activity = Activity("retrying", number=2, count=3, wait_s=3, about=about)
+    assert "· Overloaded (529)  " in plain(sign_of_life(activity, 79, keys=keys_at_work(activity, 79, has_command=False)))

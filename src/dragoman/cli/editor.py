@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 
 from dragoman.base.words import say
 
@@ -17,6 +18,11 @@ class EditorFailed(Exception):
     """The editor could not be started; the message says why."""
 
 
+def editor_of(environment: Mapping[str, str]) -> str:
+    """The command that the user has set; empty: none."""
+    return environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
+
+
 async def edit(text: str, name: str, terminal: int) -> str | None:
     """The edited text, or None if the user gave up. The terminal must be in its usual mode. Raises EditorFailed.
 
@@ -25,7 +31,7 @@ async def edit(text: str, name: str, terminal: int) -> str | None:
     import shlex
     import tempfile
 
-    chosen = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip()
+    chosen = editor_of(os.environ)
     try:
         command = shlex.split(chosen) if chosen else _LINE_EDITOR
     except ValueError as error:

@@ -154,7 +154,7 @@ class LiveDialog:
         self._prompt = prompt
         self._answer = asyncio.get_running_loop().create_future()
         self._armed_s = time.monotonic() + (QUIET_S if self._is_writing() and self.composer is None else 0)
-        early, self._early = self._early, []
+        early, self._early = self._early, list[Key | Paste]()
         if self.composer is not None:
             for event in early:
                 self.press(event)

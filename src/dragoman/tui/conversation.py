@@ -362,17 +362,27 @@ class LiveConversation:
         self._editing = self.loop.create_task(self._edit_prompt())
 
     async def _edit_prompt(self) -> None:
-        from dragoman.cli.editor import EditorFailed
+        from dragoman.cli.editor import EditorFailed, editor_of
 
         composer = self._prompt.composer
+        if not editor_of(os.environ):  # on one line of the terminal nothing is gained
+            self._hint(say("conversation.no_editor"))
+            return
         try:
             edited = await self.edit(composer.whole_text(), "prompt.md")
         except EditorFailed as error:
             self.screen.message(str(error), "red")
             return
-        if edited is not None:
-            composer.pastes.clear()
-            composer.set(edited, fold=False)
+        if edited is None:
+            self._hint(say("conversation.edit_given_up"))
+            return
+        composer.pastes.clear()
+        composer.set(edited, fold=False)
+        self._refresh_menu()
+
+    def _hint(self, text: str) -> None:
+        self._keys.hint = text
+        self.canvas.request()
 
     async def open_session(self, setup: Setup) -> None:
         """Go on with another session, or a new one. Raises DragomanError, and then this one goes on."""

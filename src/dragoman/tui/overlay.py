@@ -25,6 +25,9 @@ OPEN_OVER, CLOSE_OVER = f"{_CLEAR}\x1b[?25l", f"{_CLEAR}\x1b[?25h"
 
 
 class Overlay(Protocol):
+    caret: tuple[int, int] | None
+    """Where one writes in it: row and column, once `rows` was called. The real cursor stands there: input methods look for it."""
+
     def rows(self, columns: int, rows: int) -> Sequence[Line]:
         """At most so many lines, each at most so wide."""
         ...
@@ -40,6 +43,7 @@ class OverlayPainter:
     def __init__(self) -> None:
         self._shown: list[str] = []
         self._size = (0, 0)
+        self._caret: tuple[int, int] | None = None
 
     def frame(self, overlay: Overlay, theme: Theme, size: tuple[int, int]) -> str:
         columns, rows = size
@@ -53,6 +57,10 @@ class OverlayPainter:
             if before != now:
                 out.append(f"\x1b[{number};1H{now}\x1b[K")
         self._shown = lines
+        caret, before = overlay.caret, self._caret
+        if caret is not None and caret[0] < rows and caret[1] < columns and (out or caret != before):
+            out.append(f"\x1b[{caret[0] + 1};{caret[1] + 1}H")
+        self._caret = caret
         return "".join(out)
 
 
@@ -60,6 +68,7 @@ class Viewer:
     """Texts to read, one at a time: the last one first, the ones before it by the left arrow."""
 
     def __init__(self, texts: Sequence[Folded], *, at_end: bool = False) -> None:
+        self.caret: tuple[int, int] | None = None
         self._texts = texts
         self._at = len(texts) - 1
         self._top = 1 << 30 if at_end else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from dragoman.tui.wrap import fit, spread, wrap
 
 _LEAST = 12
 _GAP = "  "
+_NUMBER = re.compile(r"[$≥]?[\d.,]+%?|\[\d+\]|\$?[\d.]+[kM]")
+"""Numbers stand under each other by their last digit."""
 
 
 class PickerItem(NamedTuple):
@@ -49,6 +52,7 @@ class Picker:
         self._head: Sequence[Line] = ()
         self.hint = ""
         """Shown in place of the keys until the next one is pressed."""
+        self.caret: tuple[int, int] | None = None
         self._on_pick = on_pick
         self._keys = keys or say("conversation.picker_keys")
         self._actions = actions or {}
@@ -100,6 +104,7 @@ class Picker:
         label, written = (self._asked[0], self._asked[1]) if self._asked else ("/", self._filter)
         before, after = written.text[: written.caret], written.text[written.caret :]
         under = after[:1] or " "
+        self.caret = (len(head), width(f"{label} {visible(before)}"))
         head.append((Span(f"{label} ", "accent"), Span(visible(before)), Span(visible(under), "caret"), Span(visible(after[1:]))))
         note = self._found[self._chosen].note if self._found else ""
         keys = [line(self.hint, "warn")] if self.hint else wrap(line(self._keys, "dim"), columns)
@@ -125,6 +130,7 @@ class Picker:
             widths[at] = max(widths[at] + room, _LEAST)
             if at and at == count - 1 and sum(widths) + len(_GAP) * at > columns - 2:  # the last one: a few letters of it tell nothing
                 texts = [row[:at] for row in texts]
+        numeric = [all(_NUMBER.fullmatch(row[at]) for row in texts if at < len(row) and row[at]) for at in range(count)]
         rows: list[Line] = []
         for number, row in enumerate(texts, top):
             is_chosen = number == self._chosen
@@ -132,8 +138,10 @@ class Picker:
             for at, cell in enumerate(row):
                 text = "".join(span.text for span in fit(line(cell), widths[at]))
                 style = "selected" if is_chosen else "" if at == 0 else "dim"
-                gap = " " * (widths[at] - width(text)) + _GAP if at < len(row) - 1 else ""
-                spans.append(Span(text + gap, style))
+                missing = " " * (widths[at] - width(text))
+                if numeric[at]:
+                    text, missing = missing + text, ""
+                spans.append(Span(text + missing + _GAP if at < len(row) - 1 else text, style))
             rows.append(tuple(spans))
         return rows
 

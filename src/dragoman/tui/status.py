@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import ceil
 from typing import Literal
@@ -21,6 +22,7 @@ NARROW = 60
 BAR_COLUMNS = 10
 SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧"
 _FOLDER = 6
+_SERVICE, _HTTP = re.compile(r"^[\w.-]+: "), re.compile(r"\(HTTP (\d+)\)")
 SLOW = 3
 """A service that takes so many times longer than usual is said to be slow."""
 
@@ -224,7 +226,7 @@ def _doing(activity: Activity, is_wide: bool) -> str:
             return " · ".join(filter(None, (say("tui.running", number=str(activity.number), count=str(activity.count)), following)))
         case "retrying":
             words = say("tui.retrying", attempt=str(activity.number), count=str(activity.count), wait=ceil(activity.wait_s))
-            reason = about.partition(" [")[0]  # the request's id stands in the line that stays
+            reason = _HTTP.sub(r"(\1)", _SERVICE.sub("", about.partition(" [")[0]))  # the rest stands in the line that stays
             return " · ".join(filter(None, (words, reason, say("tui.nothing_lost") if is_wide else "")))
         case "compressing":
             return say("tui.compressing", seconds=seconds)

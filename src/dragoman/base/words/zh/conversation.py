@@ -78,6 +78,8 @@ TEXTS = {
     "conversation.agents_usage": "/agents 列出子代理；/agents stop 编号 结束正在工作的一个",
     "conversation.pruned": "已移除 {count} 个结果",
     "conversation.nothing_undone": "上次运行没有更改文件；用 /rewind 和 Ctrl-F 可以退回到更早",
+    "conversation.no_editor": "请用 $VISUAL 或 $EDITOR 指定编辑器，例如：export EDITOR=nano",
+    "conversation.edit_given_up": "编辑器报错退出：提示保持不变",
     "conversation.nothing_to_fork": "还没有可复制的内容",
     "conversation.forked": "这是副本：dragoman --resume {id} 继续原来的会话",
     "conversation.exported": "已写入 {path}",
