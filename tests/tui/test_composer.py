@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import clusters, width
 from dragoman.tui.composer import _ACTIONS, Composer
+from dragoman.tui.layout import lay_out
+from dragoman.tui.line import line
+from dragoman.tui.theme import Theme
 
 TEXTS = st.text(st.sampled_from("ab \n你ü😀👩‍👩‍👧é\t"), max_size=40)
 
@@ -132,3 +136,20 @@ def test_up_and_down_keep_the_column() -> None:
 
 def test_a_word_goes_to_the_next_row_whole() -> None:
     assert written("some words that wrap").layout(12)[0] == ["some words ", "that wrap"]
+
+
+@pytest.mark.parametrize("rows", range(2, 8))
+@pytest.mark.parametrize("columns", [8, 10, 20])
+def test_the_region_fits_the_smallest_window(columns: int, rows: int) -> None:
+    frame = lay_out(
+        written("some words that wrap"),
+        Theme("mono"),
+        (columns, rows),
+        above=[line("what is under way")] * 3,
+        menu=[line("/help keys and commands")] * 3,
+        status=line("ask first   opus-5   ctx 3%"),
+    )
+    assert 1 <= len(frame.rows) <= rows
+    assert all(row.columns < columns for row in frame.rows)
+    assert frame.caret[0] < len(frame.rows)
+    assert frame.caret[1] < columns

@@ -17,7 +17,7 @@ LEAST_ROWS = 3
 
 def most_rows(window_rows: int) -> int:
     """The region takes at most a third of the window."""
-    return max(window_rows // 3, LEAST_ROWS)
+    return min(max(window_rows // 3, LEAST_ROWS), max(window_rows - 1, 1))
 
 
 def question_rows(window_rows: int, rows: int) -> int:

@@ -18,6 +18,8 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", b"\x1b[23;2t"
 _SHOW_CURSOR = b"\x1b[?25h"
+LEAST_COLUMNS, LEAST_ROWS = 8, 2
+"""Of a smaller window nobody reads anything."""
 
 
 class Terminal:
@@ -91,7 +93,7 @@ class Terminal:
             columns, rows = os.get_terminal_size(self._fd)
         except OSError:
             columns = rows = 0
-        return max(columns, 20) if columns else 80, max(rows, 6) if rows else 24
+        return max(columns, LEAST_COLUMNS) if columns else 80, max(rows, LEAST_ROWS) if rows else 24
 
     # --- writing
 
