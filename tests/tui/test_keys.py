@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.tui.bindings import KEYS, bind_keys, is_key
 from dragoman.tui.canvas import Canvas
 from dragoman.tui.keys import Key, KeyReader, Paste
 from dragoman.tui.listening import Listening
@@ -109,3 +110,14 @@ def test_an_esc_that_was_read_just_before_the_conversation_began_needs_no_other_
         listening.stop()
         monkeypatch.undo()
         loop.close()
+
+
+def test_keys_that_are_bound_wrong_are_named_with_what_would_be_right() -> None:
+    table, wrong = bind_keys(
+        {"Ctrl-E": "editor", "ctrl-q": "nonsense", "strange key": "send", "esc": "none", "ctrl-alt-x": "models", "é": "open"}
+    )
+    assert (table["ctrl-e"], table["ctrl-alt-x"], table["é"]) == ("editor", "models", "open")
+    assert "esc" not in table
+    assert [words.partition(":")[0] for words in wrong] == ["[ui.keys] ctrl-q", "[ui.keys] strange key"]
+    assert "send, queue" in wrong[0]
+    assert all(is_key(name) for name in KEYS)

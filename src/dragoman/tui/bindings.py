@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dragoman.base.words import say
+
 KEYS = {
     "enter": "send",
     "tab": "queue",
@@ -24,13 +26,32 @@ AT_WORK = {"background": "b", "stop_one": "x", "next_one": "down", "other_model"
 ACTIONS = (*dict.fromkeys(KEYS.values()), "models", "sessions", "context", "back", *AT_WORK, "none")
 
 
+_FUNCTION_KEYS = (f"f{number}" for number in range(1, 13))
+_NAMED = frozenset(
+    (
+        *("enter", "tab", "esc", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
+        *("up", "down", "left", "right", *_FUNCTION_KEYS),
+    )
+)
+
+
+def is_key(name: str) -> bool:
+    """Whether a key may have this name: a character or one of those with a name, Ctrl, Alt and Shift before it, in this order."""
+    rest = name
+    for modifier in ("ctrl-", "alt-", "shift-"):
+        rest = rest.removeprefix(modifier) if len(rest) > len(modifier) else rest
+    return len(rest) == 1 or rest in _NAMED
+
+
 def bind_keys(changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The table with the user's changes, and names of actions that there are not."""
+    """The table with the user's changes, and what is wrong with them, in words."""
     table = dict(KEYS)
     unknown: list[str] = []
     for key, action in changes.items():
         if action not in ACTIONS:
-            unknown.append(action)
+            unknown.append(say("conversation.unknown_action", key=key, action=action, known=", ".join(ACTIONS)))
+        elif not is_key(key.lower()):
+            unknown.append(say("conversation.unknown_key", key=key))
         elif action == "none":
             table.pop(key.lower(), None)
         else:

@@ -86,7 +86,7 @@ class LiveConversation:
         history = PromptHistory(setup.places.prompt_history if setup.config.sessions.keep else "")
         self._prompt = PromptInput(first.composer, history, files, self._command_help)
         self._prompt.as_image = lambda pasted: image_word(pasted, setup.workspace)
-        table, self._unknown_actions = bind_keys(setup.config.ui.keys)
+        table, self._wrong_keys = bind_keys(setup.config.ui.keys)
         self._dialog = LiveDialog(
             self.canvas,
             edit=self.edit,
@@ -195,8 +195,11 @@ class LiveConversation:
         self._view.last_answer = before.last_answer
         self._facts.look(self.agent)
         self.show_title()
-        for action in self._unknown_actions:
-            self.screen.message(say("conversation.unknown_action", action=action), "yellow")
+        for words in self._wrong_keys:
+            self.screen.message(words, "yellow")
+        if self._wrong_keys:
+            self.canvas.part()
+            self._wrong_keys.clear()  # said once
 
     def _close(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Vim's keys in the composer (`ui.vim`): insert and normal mode, counts, the operators d, c and y with motions."""
+"""Vim's keys in the composer (`ui.vim`): insert and normal mode, counts, the operators d, c and y with motions, f and t."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class VimKeys:
         self._count = ""
         self._operator = ""
         self._waits_for = ""
-        """`g` or `r`, until the key after it."""
+        """`g`, `r` or one of `fFtT`, until the key after it."""
+        self._searched = ("", "")
+        """The last of `fFtT` and its character, for `;` and `,`."""
         self._register = ""
 
     def begin(self) -> None:
@@ -44,6 +46,8 @@ class VimKeys:
         if not char or len(char) > 1:
             return False
         self._press_normal(char, columns)
+        if self.is_normal and self._line_start() < self._composer.caret == self._line_end():
+            self._composer.left()  # in normal mode it stands on a character
         return True
 
     # --- modes
@@ -70,9 +74,12 @@ class VimKeys:
         if char.isascii() and char.isdigit() and (char != "0" or self._count):
             self._count += char
             return None
-        if char in ("g", "r"):
+        if char in "grfFtT":
             self._waits_for = char
             return None
+        if char in ";," and self._searched[0]:
+            way, wanted = self._searched
+            return self._search(way if char == ";" else way.swapcase(), wanted)
         if self._operator:
             return self._operate(char, columns)
         if char in _OPERATORS:
@@ -89,6 +96,9 @@ class VimKeys:
     def _press_second(self, char: str) -> None:
         waited, self._waits_for = self._waits_for, ""
         composer = self._composer
+        if waited in "fFtT":
+            self._searched = (waited, char)
+            return self._search(waited, char)
         if waited == "r" and composer.caret < self._line_end():
             at = composer.caret
             composer.delete_after()
@@ -100,6 +110,22 @@ class VimKeys:
             else:
                 composer.caret = 0
         self._forget()
+        return None
+
+    def _search(self, way: str, wanted: str) -> None:
+        """`f` and `t` go on to a character of the line, or stop before it; `F` and `T` go back."""
+        operator, times, here = self._operator, self._times(), self._composer.caret
+        self._forget()
+        text, start, end, at = self._composer.text, self._line_start(), self._line_end(), here
+        for _ in range(times):
+            at = text.find(wanted, at + 1, end) if way in "ft" else text.rfind(wanted, start, at)
+            if at < 0:
+                return
+        at += {"t": -1, "T": 1}.get(way, 0)
+        if operator:
+            self._apply(operator, min(here, at), max(here, at) + (way in "ft"))
+        else:
+            self._composer.caret = at
 
     def _act(self, char: str, times: int) -> None:
         composer = self._composer
@@ -123,6 +149,13 @@ class VimKeys:
                 self._apply("d", composer.caret, min(self._target("l", times, 0), self._line_end()))
             case "X":
                 self._apply("d", self._target("h", times, 0), composer.caret)
+            case "s":
+                self._apply("c", composer.caret, min(self._target("l", times, 0), self._line_end()))
+            case "S":
+                self._apply("c", self._line_start(), self._line_end())
+            case "~":
+                end = min(self._target("l", times, 0), self._line_end())
+                composer.replace(composer.caret, end, composer.text[composer.caret : end].swapcase())
             case "D" | "C":
                 self._apply(char.lower(), composer.caret, self._line_end())
             case "p" | "P":
