@@ -61,6 +61,25 @@ def test_a_name_with_blanks_is_quoted() -> None:
     assert suggestions(menu_for(written("@sh"), COMMANDS, index("my shot.png"))) == ['@"my shot.png"']
 
 
+def test_one_writes_on_in_a_folder_with_blanks(tmp_path: Path) -> None:
+    (tmp_path / "my dir").mkdir()
+    (tmp_path / "my dir" / "a file.txt").write_text("word " * 1_000)
+    files = FileIndex(str(tmp_path))
+    files.set_paths(["my dir/", "my dir/a file.txt"])
+    composer = written("see @my")
+    menu = menu_for(composer, COMMANDS, files)
+    assert menu is not None
+    menu.take(composer)
+    assert composer.text == 'see @"my dir/'
+    composer.insert("a f")
+    menu = menu_for(composer, COMMANDS, files)
+    assert menu is not None
+    assert [plain(row) for row in menu.lines(60, 4)] == ['› @"my dir/a file.txt"  about 1.2k tokens']
+    menu.take(composer)
+    assert composer.text == 'see @"my dir/a file.txt" '
+    assert menu_for(composer, COMMANDS, files) is None
+
+
 def test_a_menu_says_how_much_there_is_and_keeps_its_columns() -> None:
     menu = Menu(0, [Suggestion(f"/{'x' * size}", "what it does") for size in range(1, 12)])
     first = [plain(row) for row in menu.lines(60, 4)]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.base.graphemes import width as cells_of
 from dragoman.base.words import say
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.tui.composer import Composer
+from dragoman.tui.cells import short_count
+from dragoman.tui.composer import IMAGE_ENDINGS, Composer
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit
 
@@ -21,6 +23,8 @@ MOST_SHOWN = 50
 SEARCH_S = 0.04
 """How long a search may take before loose matches are no longer looked for."""
 _MOST_RANKED = 4_000
+_OPEN_QUOTE = re.compile(r'(?<!\w)(@"([^"\n]*))\Z')
+_BYTES_PER_TOKEN = 4
 AGE_S = 30.0
 """After this time the files are listed again when somebody asks."""
 
@@ -35,10 +39,16 @@ class Suggestion(NamedTuple):
 class Menu:
     """The suggestions for a word of the text, one of them chosen."""
 
-    def __init__(self, start: int, suggestions: Sequence[Suggestion]) -> None:
+    def __init__(self, start: int, suggestions: Sequence[Suggestion], describe: Callable[[str], str] | None = None) -> None:
+        """`describe`: the detail of a suggestion that has none, asked for when it is shown."""
         self._start = start
         self.suggestions = suggestions
+        self._describe = describe
         self.chosen = 0
+
+    def is_written(self, composer: Composer) -> bool:
+        """Whether the chosen one stands there already."""
+        return composer.text[self._start : composer.caret] == self.suggestions[self.chosen].text
 
     def move(self, by: int) -> None:
         self.chosen = (self.chosen + by) % len(self.suggestions)
@@ -54,14 +64,16 @@ class Menu:
         most -= has_more
         first = max(min(self.chosen - most // 2, len(self.suggestions) - most), 0)
         shown = self.suggestions[first : first + most]
-        width = min(max((cells_of(each.text) for each in self.suggestions), default=0) + 2, max(columns // 2, 20))
+        known = shown if self._describe is not None else self.suggestions  # paths differ more than commands
+        width = min(max((cells_of(each.text) for each in known), default=0) + 2, max(columns // 2, 20))
         rows: list[Line] = []
         for number, each in enumerate(shown, first):
             style = "selected" if number == self.chosen else ""
             mark = "› " if number == self.chosen else "  "
             text = visible(each.text)
             gap = " " * max(width - cells_of(text), 2)
-            detail = gap + _first_clause(each.detail, columns - 2 - cells_of(text + gap)) if each.detail else ""
+            detail = each.detail or (self._describe(each.text) if self._describe is not None else "")
+            detail = gap + _first_clause(detail, columns - 2 - cells_of(text + gap)) if detail else ""
             rows.append(fit((Span(mark, "accent"), Span(text, style), Span(detail, "dim")), columns))
         if has_more:
             where = say("conversation.menu_place", number=self.chosen + 1, count=len(self.suggestions))
@@ -74,10 +86,24 @@ def menu_for(composer: Composer, commands: Mapping[str, str], files: FileIndex) 
     start, word = composer.word_before_caret()
     if start == 0 and word.startswith("/") and "\n" not in composer.text:
         return _menu(start, [Suggestion(name, help) for name, help in matching_commands(commands, word)])
+    if quoted := _OPEN_QUOTE.search(composer.text, 0, composer.caret):
+        return _files_menu(quoted.start(1), quoted[2], files, is_quoted=True)
     at = word.rfind("@")
     if at >= 0 and (at == 0 or not word[at - 1].isalnum()):
-        return _menu(start + at, [Suggestion(f'@"{path}"' if " " in path else f"@{path}") for path in files.find(word[at + 1 :])])
+        return _files_menu(start + at, word[at + 1 :], files)
     return None
+
+
+def _files_menu(start: int, wanted: str, files: FileIndex, *, is_quoted: bool = False) -> Menu | None:
+    found = [Suggestion(_file_word(path, is_quoted=is_quoted)) for path in files.find(wanted)]
+    return Menu(start, found, files.describe) if found else None
+
+
+def _file_word(path: str, *, is_quoted: bool) -> str:
+    """With quotes where it has blanks. Those of a folder stay open: one writes on in it."""
+    if not is_quoted and " " not in path:
+        return f"@{path}"
+    return f'@"{path}' if path.endswith("/") else f'@"{path}"'
 
 
 def _first_clause(help: str, columns: int) -> str:
@@ -129,6 +155,17 @@ class FileIndex:
             hits += self._loose(word, set(hits), until)
         del hits[_MOST_RANKED:]
         return [self._paths[number] for number in sorted(hits, key=lambda number: _rank(self._folded[number], word))[:MOST_SHOWN]]
+
+    def describe(self, word: str) -> str:
+        """How much of the context reading it would take."""
+        path = word.lstrip("@").strip('"')
+        if path.endswith("/") or path.lower().endswith(IMAGE_ENDINGS):
+            return ""
+        try:
+            size = os.stat(os.path.join(self._root, path)).st_size
+        except (OSError, ValueError):
+            return ""
+        return say("conversation.about_tokens", count=short_count(max(size // _BYTES_PER_TOKEN, 1)))
 
     def _loose(self, word: str, found: set[int], until: float) -> list[int]:
         hits: list[int] = []

@@ -86,7 +86,7 @@ class PromptInput:
             case "tab":
                 menu.take(self.composer)
                 self.refresh()
-            case "enter" if menu.suggestions[menu.chosen].text != self.composer.word_before_caret()[1]:
+            case "enter" if not menu.is_written(self.composer):
                 menu.take(self.composer)
                 self.refresh()
                 return not self.composer.text.startswith("/")  # a command is sent at once

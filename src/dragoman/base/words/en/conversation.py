@@ -81,6 +81,7 @@ TEXTS = {
     "conversation.nothing_undone": "the last run changed no files; /rewind and Ctrl-F go further back",
     "conversation.no_editor": "set $VISUAL or $EDITOR to the editor you want to write in, for example: export EDITOR=nano",
     "conversation.edit_given_up": "the editor ended with an error: your prompt is as it was",
+    "conversation.about_tokens": "about {count} tokens",
     "conversation.nothing_to_fork": "there is nothing to copy yet",
     "conversation.forked": "a copy: dragoman --resume {id} goes on with the session it was made from",
     "conversation.exported": "written to {path}",

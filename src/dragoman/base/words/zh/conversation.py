@@ -81,6 +81,7 @@ TEXTS = {
     "conversation.nothing_undone": "上次运行没有更改文件；用 /rewind 和 Ctrl-F 可以退回到更早",
     "conversation.no_editor": "请用 $VISUAL 或 $EDITOR 指定编辑器，例如：export EDITOR=nano",
     "conversation.edit_given_up": "编辑器报错退出：提示保持不变",
+    "conversation.about_tokens": "约 {count} token",
     "conversation.nothing_to_fork": "还没有可复制的内容",
     "conversation.forked": "这是副本：dragoman --resume {id} 继续原来的会话",
     "conversation.exported": "已写入 {path}",
