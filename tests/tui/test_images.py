@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image
 from dragoman.tui.images import MOST_BYTES, as_word, read_images
 from dragoman.values.blobs import MemoryBlobs
 
@@ -44,3 +46,34 @@ def test_images_are_read_by_what_they_are(tmp_path: Path) -> None:
     assert [image.mime for image in images] == ["image/png", "image/jpeg"]
     assert blobs.get(images[0].sha256) == PNG
     assert [problem.split()[0] for problem in problems] == ["no.gif", "big.webp"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "wanted"),
+    [("printf '\\211PNG\\r\\n'; printf x", b"\x89PNG\r\nx"), ("printf '«data PNGf8950»'", b"\x89\x50"), ("exit 1", b""), ("", None)],
+    ids=["an image", "as macOS says it", "none there", "no program"],
+)
+def test_the_image_in_the_clipboard_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, wanted: bytes | None
+) -> None:
+    if printed:
+        (tmp_path / "xclip").write_text(f"#!/bin/sh\n{printed}\n", encoding="utf-8")
+        (tmp_path / "xclip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    monkeypatch.setenv("DISPLAY", ":9")
+    monkeypatch.setattr("sys.platform", "linux")
+    if wanted is None:
+        with pytest.raises(NoClipboard):
+            asyncio.run(read_image())
+    else:
+        assert asyncio.run(read_image()) == wanted
+
+
+def test_pasted_images_are_for_the_user_alone_and_go_with_the_conversation() -> None:
+    pasted = PastedImages()
+    first, second = Path(pasted.keep(PNG)), Path(pasted.keep(PNG + b"x"))
+    assert (first.read_bytes(), second.read_bytes()) == (PNG, PNG + b"x")
+    assert first.stat().st_mode & 0o077 == first.parent.stat().st_mode & 0o077 == 0
+    assert [image.mime for image in read_images(f"see @{first} @{second}", "/", MemoryBlobs())[0]] == ["image/png"] * 2
+    pasted.close()
+    assert not first.parent.exists()

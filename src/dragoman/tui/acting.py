@@ -38,6 +38,8 @@ class Acting(LiveTalk, Protocol):
 
     def edit_prompt(self) -> None: ...
 
+    def paste_image(self) -> None: ...
+
 
 class KeyActions:
     """`press` gets every key and paste of the user's."""
@@ -133,6 +135,8 @@ class KeyActions:
                 self._conversation.open_folded()
             case "editor":
                 self._conversation.edit_prompt()
+            case "image":
+                self._conversation.paste_image()
             case "redraw":
                 self._canvas.redraw()
             case "mode":

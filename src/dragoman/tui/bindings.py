@@ -16,6 +16,7 @@ KEYS = {
     "ctrl-z": "suspend",
     "ctrl-o": "open",
     "ctrl-g": "editor",
+    "ctrl-v": "image",
     "ctrl-l": "redraw",
     "shift-tab": "mode",
     "f1": "keys",

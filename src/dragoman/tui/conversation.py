@@ -28,6 +28,7 @@ from dragoman.tui.canvas import Canvas
 from dragoman.tui.commands import LISTED, LiveCommands
 from dragoman.tui.completion import FileIndex
 from dragoman.tui.diff import find_diff
+from dragoman.tui.elsewhere import FromElsewhere
 from dragoman.tui.facts import StatusFacts
 from dragoman.tui.file_commands import FileCommandIndex
 from dragoman.tui.first import FirstFrame, hand_over
@@ -112,6 +113,7 @@ class LiveConversation:
         self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table, work, self._vim)
         self._listening = Listening(self.loop, first.reader, self._keys.press, self.canvas, self.leave)
         self._left: asyncio.Future[int] | None = None
+        self._elsewhere = FromElsewhere(self._prompt, self.edit, self.screen, self._hint)
 
     @property
     def model(self) -> str:
@@ -212,6 +214,7 @@ class LiveConversation:
         loop.run_until_complete(close_agent(self.agent))
         end_tasks(loop)
         loop.close()
+        self._elsewhere.close()
         for notice in tidy_sessions(self.setup):
             Messages().line(say("notice", text=notice))
 
@@ -362,30 +365,15 @@ class LiveConversation:
 
     def edit_prompt(self) -> None:
         """What is written, in the user's editor; also while a run works."""
-        self._editing = self.loop.create_task(self._edit_prompt())
+        self._editing = self.loop.create_task(self._elsewhere.edit())
 
-    async def _edit_prompt(self) -> None:
-        from dragoman.cli.editor import EditorFailed, editor_of
-
-        composer = self._prompt.composer
-        if not editor_of(os.environ):  # on one line of the terminal nothing is gained
-            self._hint(say("conversation.no_editor"))
-            return
-        try:
-            edited = await self.edit(composer.whole_text(), "prompt.md")
-        except EditorFailed as error:
-            self.screen.message(str(error), "red")
-            return
-        if edited is None:
-            self._hint(say("conversation.edit_given_up"))
-            return
-        composer.pastes.clear()
-        composer.set(edited, fold=False)
-        self._refresh_menu()
+    def paste_image(self) -> None:
+        """The image in the clipboard, as a word for it."""
+        self._pasting = self.loop.create_task(self._elsewhere.paste_image())
 
     def _hint(self, text: str) -> None:
         self._keys.hint = text
-        self.canvas.request()
+        self._refresh_menu()
 
     async def open_session(self, setup: Setup) -> None:
         """Go on with another session, or a new one. Raises DragomanError, and then this one goes on."""

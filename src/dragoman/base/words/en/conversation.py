@@ -82,6 +82,8 @@ TEXTS = {
     "conversation.no_editor": "set $VISUAL or $EDITOR to the editor you want to write in, for example: export EDITOR=nano",
     "conversation.edit_given_up": "the editor ended with an error: your prompt is as it was",
     "conversation.about_tokens": "about {count} tokens",
+    "conversation.no_image": "there is no image in the clipboard",
+    "conversation.no_clipboard": "wl-paste or xclip would be needed for that; an image file dropped on the terminal, or @path, works too",
     "conversation.nothing_to_fork": "there is nothing to copy yet",
     "conversation.forked": "a copy: dragoman --resume {id} goes on with the session it was made from",
     "conversation.exported": "written to {path}",
@@ -169,6 +171,7 @@ Ctrl-J, \\ Enter  a new line
 Up, Down         earlier prompts; Up takes a queued one back
 Ctrl-R           search earlier prompts
 Ctrl-G           write in $EDITOR
+Ctrl-V           the image in the clipboard
 Ctrl-O           open what is folded
 Shift-Tab        what runs without asking
 Esc              stop the run; twice: back to an earlier prompt

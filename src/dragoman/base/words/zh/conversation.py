@@ -82,6 +82,8 @@ TEXTS = {
     "conversation.no_editor": "请用 $VISUAL 或 $EDITOR 指定编辑器，例如：export EDITOR=nano",
     "conversation.edit_given_up": "编辑器报错退出：提示保持不变",
     "conversation.about_tokens": "约 {count} token",
+    "conversation.no_image": "剪贴板中没有图片",
+    "conversation.no_clipboard": "这需要 wl-paste 或 xclip；也可以把图片文件拖到终端，或写 @路径",
     "conversation.nothing_to_fork": "还没有可复制的内容",
     "conversation.forked": "这是副本：dragoman --resume {id} 继续原来的会话",
     "conversation.exported": "已写入 {path}",
@@ -111,6 +113,7 @@ Ctrl-J, \\ Enter  换行
 Up, Down         历史提示；Up 取回排队的提示
 Ctrl-R           搜索历史提示
 Ctrl-G           用 $EDITOR 编写
+Ctrl-V           粘贴剪贴板中的图片
 Ctrl-O           打开折叠的内容
 Shift-Tab        哪些操作无需询问
 Esc              停止运行；两次：回到较早的提示
