@@ -46,7 +46,7 @@ def test_what_was_saved_in_a_conversation_is_listed_in_words(place: Place, serve
         shown.send("s")
         shown.prompt()
         shown.send("/approval\r")
-        assert "without asking run 1 more" in shown.expect("revokes them)")
+        assert "you also allowed 1 more" in shown.expect("revokes them)")
     (row,) = listed(place)
     assert row["words"] == "all edits inside the workspace"
     assert row["folder"] == str(place.work.resolve())

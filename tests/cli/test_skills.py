@@ -180,7 +180,7 @@ def test_lists_show_and_sizes(place: Place, serve: Serve) -> None:
     skill(place.home / ".claude")
     text = place.run("skills").out
     assert "poet\n  Writes poems: short ones\n  claude · ~/.claude/skills/poet/SKILL.md" in text
-    assert "1 skill; the model is told " in text
+    assert "1 skill; their list takes " in text
     assert BODY in place.run("skills", "show", "poet").out
     assert "did you mean poet" in place.run("skills", "show", "poe").err
     serve("text: ok")
@@ -246,7 +246,7 @@ def test_a_link_out_of_a_project_is_not_followed(place: Place, serve: Serve) -> 
     asked = serve("text: ok")
     done = place.ask("hi", "--trust")
     assert "poet" not in sent(asked)
-    assert done.err.count("it is a link out of") == 2
+    assert done.err.count("it is a link that leads out of") == 2
     (place.home / ".claude" / "skills").mkdir(parents=True)
     (place.home / ".claude" / "skills" / "mine").symlink_to(outside)
     place.ask()

@@ -169,7 +169,7 @@ def test_in_the_plain_conversation(place: Place, serve: Serve) -> None:
         screen.send("/help\r")
         screen.expect("/review", "a built-in command has this name", MARK)
         screen.send("/skills\r")
-        screen.expect("1 skill; the model is told", MARK)
+        screen.expect("1 skill; their list takes", MARK)
         screen.send("/review a.py\r")
         screen.expect("touch made", "[y]es")
         screen.send("y")

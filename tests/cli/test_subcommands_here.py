@@ -76,13 +76,13 @@ def test_the_plain_conversation_has_them_too_and_what_is_kept_outlives_a_summary
         found = re.search(r"^ *(\d+) .*read_file: The old text", said("/context"), re.MULTILINE)
         assert found is not None
         number = found[1]
-        assert f"result of entry {number} was let go" in said(f"/context drop {number}")
-        assert "taken back" in said(f"/context undo {number}")
+        assert f"result of entry {number} was dropped" in said(f"/context drop {number}")
+        assert "undone" in said(f"/context undo {number}")
         assert "not in the next request" in said("/context drop 999")
         assert "is kept" in said(f"/context keep {number}")
         assert "hindsight" in said("/context simulate")
         assert '{"model":"claude-opus-5"' in said("/context --request")
-        assert "0 results were let go" in said("/prune")
+        assert "0 results were dropped" in said("/prune")
         shown.ask("/compress")
         shown.expect("is asked to summarise")
         service.expect(5)

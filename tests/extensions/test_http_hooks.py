@@ -51,7 +51,7 @@ def test_the_input_is_posted_and_the_answer_is_what_a_command_prints() -> None:
     [
         (always(answer(b"no", "403 Forbidden")), "HTTP 403"),
         (always(answer(b"", "302 Found", "location: /y\r\n")), "HTTP 302"),
-        (always(answer(b"fine")), "no JSON object"),
+        (always(answer(b"fine")), "not a JSON object"),
         (always(b"garbage\r\n\r\n", then_close=True), "could not be reached"),
     ],
 )
@@ -80,7 +80,7 @@ def test_the_name_in_a_projects_hook_does_not_lead_to_this_machine(address: str,
 
     monkeypatch.setattr(http_hooks, "system_resolve", resolve)
     ended, problem, count = asyncio.run(scenario())
-    assert (ended, "leads to" in problem, count, len(answers)) == (None, True, 1, 1), problem
+    assert (ended, "resolves to" in problem, count, len(answers)) == (None, True, 1, 1), problem
 
 
 def test_time_and_size_have_bounds() -> None:

@@ -43,7 +43,7 @@ def test_one_result_goes_and_comes_back() -> None:
     assert agent.undo_choice(seq) > 0
     assert texts(agent.history) == before
     assert agent.plan().tokens == tokens
-    with pytest.raises(InputError, match="nothing to take back"):
+    with pytest.raises(InputError, match="nothing to undo"):
         agent.undo_choice(seq)
 
 

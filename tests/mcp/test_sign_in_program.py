@@ -62,12 +62,12 @@ def test_login_and_logout(place: Place) -> None:
         configure(place, f'[mcp.servers.notes]\nurl = "{guarded.url}"\n')
         done = place.run("mcp", "login", "notes", env=browser(place))
         assert done.code == 0, done.err
-        assert f"signed in to notes by {guarded.issuer.url}, with notes:read" in done.out
+        assert f"signed in to notes through {guarded.issuer.url}, with notes:read" in done.out
         assert "mcp_tokens.json, which only you can read" in done.out
         assert "To sign in, open this address in a browser" in done.err
         assert "secret" not in done.out
         done = place.run("mcp", "logout", "notes", env=NO_KEYRING)
-        assert (done.code, done.out) == (0, f"signed out of notes; {guarded.issuer.url} has withdrawn the token\n"), done.err
+        assert (done.code, done.out) == (0, f"signed out of notes; {guarded.issuer.url} has revoked the token\n"), done.err
         assert place.run("mcp", "logout", "notes", env=NO_KEYRING).out == "nobody was signed in to notes\n"
 
 

@@ -47,7 +47,7 @@ def test_a_server_that_is_not_known_joins_at_the_next_prompt_by_an_entry(quay: Q
             if told:
                 break
             await asyncio.sleep(0.02)
-        assert "11 tools join" in told[0]
+        assert "11 tools are added" in told[0]
         await agent.run("two")
         configured = [entry for entry in agent.history.entries if isinstance(entry, Configured)]
         assert "mcp__harbour__tide" in [spec.name for spec in configured[-1].tools]

@@ -173,7 +173,7 @@ def test_a_projects_file_does_not_get_our_keys(tmp_path: Path, work: Path) -> No
         ('{\n "mcpServers": {\n  "a": {"command": 3}\n }\n}', 3, "command has to be a text"),
         ('{\n "mcpServers": {\n  "a": {\n   "url": "ftp://x"}\n }\n}', 4, "has to begin with http"),
         ('{\n "mcpServers": {\n  "a": {"command": "${NOPE}"}\n }\n}', 3, "NOPE is not set"),
-        ('{\n "mcpServers": [\n]}', 2, "a table with names is due"),
+        ('{\n "mcpServers": [\n]}', 2, "expected a table of servers"),
         ('{\n "mcpServers": {\n  "a": {"command" "x"}\n }\n}', 3, "its MCP servers are not used"),
         ('{\n "mcpServers": {\n  "a": 7\n }\n}', 3, "a table"),
     ],

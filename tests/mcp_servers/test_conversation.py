@@ -80,7 +80,7 @@ def test_in_a_live_conversation_the_tools_join_at_the_next_prompt(quay: Quay, se
         shown.type("y")
         shown.expect("Use it?")
         shown.type("y")
-        shown.expect("11 tools join at the next prompt")
+        shown.expect("11 tools are added at the next prompt")
         shown.type("/mcp")
         shown.keys("Enter")
         shown.expect("tokens · started")
@@ -119,12 +119,12 @@ def test_a_server_that_ends_is_called_by_its_name(place: Place) -> None:
         (["tset"], "did you mean test"),
         (["get"], "needs the name"),
         (["get", "harbor"], "did you mean harbour"),
-        (["get", "harbour", "more"], "too many"),
+        (["get", "harbour", "more"], "unexpected argument"),
         (["add", "x"], "needs a name and a command or a URL"),
-        (["add", "a b", "--", "x"], "no name for a server"),
-        (["add", "x", "--env", "A", "--", "y"], "no NAME=VALUE"),
+        (["add", "a b", "--", "x"], "invalid name for a server"),
+        (["add", "x", "--env", "A", "--", "y"], "not NAME=VALUE"),
         (["remove", "harbour"], "belongs to another program"),
-        (["approve", "harbour"], "needs no yes"),
+        (["approve", "harbour"], "needs no approval"),
     ],
 )
 def test_mistakes_are_told(quay: Quay, words: list[str], said: str) -> None:

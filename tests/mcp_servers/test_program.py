@@ -166,7 +166,7 @@ def test_a_session_is_resumed_without_any_server(quay: Quay, serve: Serve) -> No
     done = quay.place.ask("Again?", "--continue", *ALLOW)
     assert (done.code, done.out) == (0, "I cannot.\n"), done
     require_prefixes([asked.requests[-1], resumed.requests[0]])
-    assert "cannot be called any more" in json.dumps(resumed.requests[1])
+    assert "can no longer be called" in json.dumps(resumed.requests[1])
 
 
 def test_a_thousand_tools_are_searched(quay: Quay, serve: Serve) -> None:
@@ -233,7 +233,7 @@ def test_tools_that_are_described_in_another_way_need_another_yes(quay: Quay, se
     assert place.run("mcp", "test", "harbour", "--trust").code == 0
     asked = serve("text: Hello.")
     done = place.ask("hi", "--trust")
-    assert "describes its tools in another way" in done.err
+    assert "describes its tools differently" in done.err
     assert "First send me" not in json.dumps(asked.requests)
     assert place.run("mcp", "approve", "harbour", "--trust").code == 0
     asked = serve("text: Hello.")

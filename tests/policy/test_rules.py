@@ -228,7 +228,7 @@ def test_what_deletes_publishes_or_reaches_out_is_never_offered_as_always(comman
         (Rule("allow", "* x"), "any program"),
         (Rule("allow", 'make "x'), "not closed"),
         (Rule("allow", ""), "empty"),
-        (Rule("deny", "a\u202eb"), "cannot be seen"),
+        (Rule("deny", "a\u202eb"), "invisible"),
         (Rule("allow", "git log *", match=("git logout",)), "git logout"),
         (Rule("deny", "git", no_match=("git status",)), "git status"),
         (Rule("deny", "src/**", "edit", match=("lib/x",)), "lib/x"),

@@ -146,16 +146,16 @@ ENGLISH_HELP["terminal"] = """\
                    list the directories the model may work in, or add one
 /clear             start afresh: the model forgets what was said; the session's file keeps it
 /tools             list the tools the model can use
-/skills            list the skills that there are; /NAME activates one
-/hooks             list the hooks; /hooks approve [ID]: agree to those of this project
-/mcp               list the MCP servers and their state; /mcp approve NAME: say yes to one
+/skills            list the skills; /NAME activates one
+/hooks             list the hooks; /hooks approve [ID]: approve those of this project
+/mcp               list the MCP servers and their state; /mcp approve NAME: approve one
 /agents            list the subagents the model can call
 /usage             tokens and cost so far
 /stats             this session in numbers: models, cache, tools, time
 /context           what the next request contains, with the number of each entry; /context drop N, keep N or undo N;
                    also simulate, --request, --at N, --all, as dragoman context
 /compress [FOCUS]  summarise the older messages now; /prune: remove all outdated results now
-/resume [ID]       list the sessions, or go on with another; /new: a new one; /fork [N]: a copy, up to entry N
+/resume [ID]       list the sessions, or continue another; /new: a new one; /fork [N]: a copy, up to entry N
 /rename TITLE      a title for this session
 /effort [LEVEL]    how much the model thinks: off, low, medium, high, max
 /undo [--force]    put files back as before the last run
@@ -164,7 +164,7 @@ ENGLISH_HELP["terminal"] = """\
 /sessions          list the sessions; also show, search, fork, export …, as dragoman sessions
 /models [NAME]     list the models; /models pull NAME, /models remove NAME
 /config            every setting, and where it comes from
-/bug               what to write into a report of a fault
+/bug               what to write into a bug report
 /ps                list commands that run in the background; /stop ID ends one
 /quit              leave; so do Ctrl-D, and Ctrl-C twice
 

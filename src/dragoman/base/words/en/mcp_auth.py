@@ -33,7 +33,7 @@ TEXTS = {
     "mcp_auth.not_registered": "the authorization server {issuer} did not register us ({reason})",
     "mcp_auth.no_client_id": "a client id is needed for this sign-in, and none is set",
     "mcp_auth.bad_redirect": "{uri} cannot be the redirect of a sign-in: it must be http on this machine, such as http://127.0.0.1:8765/callback",
-    "mcp_auth.port_taken": "the redirect {uri} cannot be waited for ({reason})",
+    "mcp_auth.port_taken": "cannot listen for the redirect {uri} ({reason})",
     "mcp_auth.no_signing": "signing with a private key needs the package cryptography, which is not installed",
     "mcp_auth.bad_key": "the private key cannot sign {algorithm}",
     # In the browser
@@ -42,7 +42,7 @@ TEXTS = {
     "mcp_auth.paste": "Waiting for the browser. If it runs on another machine, it ends on a page that cannot be shown: "
     "paste that page's address here and press Enter. Ctrl-C cancels.",
     "mcp_auth.pasted_wrong": "That is not the address this sign-in ends on. Paste the whole address, from http:// on.",
-    "mcp_auth.nobody_came": "nobody has signed in within {minutes:minute|minutes}",
+    "mcp_auth.nobody_came": "nobody signed in within {minutes:minute|minutes}",
     "mcp_auth.page_done": "Dragoman has received the answer. You may close this page and go back to the terminal.",
     "mcp_auth.page_unknown": "This address does not belong to a sign-in that is under way. You may close this page.",
     # The answer
@@ -56,7 +56,7 @@ TEXTS = {
     "mcp_auth.nobody_to_ask": "somebody has to sign in to {url}",
     "mcp_auth.sign_in_needed": "nobody is signed in to {name}, or the sign-in has ended; "
     "sign in with `login` of dragoman.extensions.mcp.oauth_login",
-    "mcp_auth.scope_refused": "the server wants a permission that was already asked for and is not given ({scopes})",
+    "mcp_auth.scope_refused": "the server requires a permission that was requested before and not granted ({scopes})",
     "mcp_auth.too_many_scopes": "the server has asked for more permissions {count:time|times} in a row",
     # Storage
     "mcp_auth.not_kept": "the token of {name} could not be stored ({reason}); it is used until this program ends",
@@ -67,11 +67,11 @@ TEXTS = {
     "mcp_auth.kind_grant": "authorization_code or client_credentials",
     "mcp_auth.kind_number": "a number",
     "mcp_auth.is_a_program": "{name} is a program on this machine: it signs in by itself, with what its entry gives it (env)",
-    "mcp_auth.signed_in": "signed in to {name} by {issuer}{scopes}",
+    "mcp_auth.signed_in": "signed in to {name} through {issuer}{scopes}",
     "mcp_auth.with_scopes": ", with {scopes}",
-    "mcp_auth.in_keyring": "The token is in the system's keyring; {path} says so.",
+    "mcp_auth.in_keyring": "The token is in the system's keyring; {path} notes that.",
     "mcp_auth.in_file": "The token is in {path}, which only you can read.",
     "mcp_auth.not_signed_in": "nobody was signed in to {name}",
-    "mcp_auth.signed_out": "signed out of {name}; {issuer} has withdrawn the token",
-    "mcp_auth.signed_out_here": "signed out of {name}; the token was deleted here, and ends at {issuer} by itself",
+    "mcp_auth.signed_out": "signed out of {name}; {issuer} has revoked the token",
+    "mcp_auth.signed_out_here": "signed out of {name}; the token was deleted here, and expires at {issuer}",
 }

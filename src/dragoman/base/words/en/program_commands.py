@@ -53,7 +53,7 @@ TEXTS = {
     "auth_none": "no key is set or stored; dragoman auth add SERVICE stores one (dragoman models lists the services)",
     "auth_legend": "dragoman auth add SERVICE stores a key, dragoman auth remove SERVICE deletes it. A variable wins over a stored key.",
     "auth_variable_wins": "{where}; the key that is {stored} is not used",
-    "auth_orphan": "{where}, but no service is called so",
+    "auth_orphan": "{where}, but there is no service of that name",
     "auth_needs_service": "dragoman auth {action} needs SERVICE: gemini, anthropic, openai or another that dragoman models lists",
     "auth_key_on_command_line": "a key is never taken from the command line, where other programs and your shell's history see it: if this "
     "was one, revoke it. Write dragoman auth add SERVICE, which asks for it, or pipe it in",
@@ -74,7 +74,7 @@ TEXTS = {
     # --- dragoman approvals
     "approval_covers_edits": "all edits inside the workspace",
     "approval_covers_command": "the command: {what}",
-    "approvals_rules": "Rules in force here; each is changed where it stands:",
+    "approvals_rules": "Rules in effect here; change each in its file:",
     "approval_covers_prefix": "commands that begin with: {what}",
     "approval_covers_tool": "every call of {tool}",
     "approval_covers_scope": "{tool}, for: {what}",
@@ -104,7 +104,7 @@ TEXTS = {
     # --- dragoman trust
     "trust_trusted": "trusted: {folder}; read there: {names}",
     "trust_no_files": "whatever configuration, memory files and rules it gets (there are none yet)",
-    "trust_revoked": "taken back: {folder} is not trusted; you will be asked about it again",
+    "trust_revoked": "revoked: {folder} is no longer trusted; you will be asked about it again",
     "trust_nothing_to_revoke": "nothing is saved about {folder}; dragoman approvals lists the folders you trust",
     "trust_refused_wide": "{folder} is not trusted as a whole: it is or holds your home folder, or everybody may write to it; name a "
     "folder inside it, or use --trust for one start",
@@ -152,7 +152,7 @@ TEXTS = {
     "doctor_offline": "not checked (--offline)",
     "doctor_reached": "{where} answers after {ms} ms",
     "doctor_no_answer": "{where} accepts connections but does not answer; is it the right address?",
-    "doctor_tmux_escape": "tmux waits {ms} ms before it passes Esc on; `set -s escape-time 20` in ~/.tmux.conf makes it quick",
+    "doctor_tmux_escape": "tmux waits {ms} ms before it passes Esc on; `set -s escape-time 20` in ~/.tmux.conf shortens that",
     "doctor_terminal": "{streams}, TERM {kind}, {encoding}",
     "doctor_not_utf8": "set a UTF-8 locale (such as LANG=C.UTF-8), or some characters are shown as ?",
     "doctor_not_a_folder": "{path} is not a folder",

@@ -3,12 +3,12 @@
 TEXTS = {
     # --- frontmatter
     "skills.frontmatter_no_end": "the frontmatter has no closing ---",
-    "skills.frontmatter_line": "this is neither a key nor belongs to one: {text}",
+    "skills.frontmatter_line": "this is neither a key nor part of one: {text}",
     "skills.frontmatter_deep": "nested too deep",
     # --- files
     "skills.problem": "{where}: {reason}",
     "skills.more_problems": "{count:more file was|more files were} not used as written",
-    "skills.leads_out": "it is a link out of {folder}, so it is not read; copy what it leads to",
+    "skills.leads_out": "it is a link that leads out of {folder}, so it is not read; copy the file instead",
     "skills.not_regular": "it is not a regular file",
     "skills.too_long": "it is longer than {most} bytes: shorten it",
     "skills.not_text": "it is not text",
@@ -31,24 +31,24 @@ TEXTS = {
     "skills.prompt_too_long": "the prompt of this command is longer than {most} characters",
     "skills.runs": "$ {command}",
     "skills.not_run": "not run: {command} ({reason})",
-    "skills.model_not_used": "the model {name} that the command names is not used, but {now}: {reason}",
+    "skills.model_not_used": "the model {name} that the command names is not used; {now} is used instead: {reason}",
     "skills.file_not_read": "not read: {path} ({reason})",
     # --- lists
     "skills.none": "there are no skills here",
     "skills.not_found": "there is no skill called {name}{hint}",
     "skills.needs_name": "say which skill to show",
     "skills.by_user_only": "only by /{name}",
-    "skills.tokens": "{count:skill|skills}; the model is told {tokens:token|tokens} of them at the beginning",
+    "skills.tokens": "{count:skill|skills}; their list takes {tokens:token|tokens} at the beginning of a conversation",
     "skills.from_files": "From files:",
     "skills.hidden": "{name} ({origin}) is not used: a built-in command has this name",
     "skills.no_plugins": "no plugins are installed here",
     # --- hooks of packages
     "skills.hooks_not_loaded": "{source}: plugins.hooks: {reason}",
-    "skills.not_hooks": "{source}: plugins.hooks: {name} is a {kind}, and not hooks",
+    "skills.not_hooks": "{source}: plugins.hooks: {name} is a {kind}, not hooks",
     "skills.config_skills": "Skills:",
     "skills.config_commands": "Commands in files:",
     "skills.config_subagents": "Subagents:",
     "skills.config_plugins": "Plugins:",
     "skills.config_problems": "Not used, or not all of it:",
-    "skills.config_switched_off": "Switched off, so that nothing of theirs is read: {keys}",
+    "skills.config_switched_off": "Switched off, so nothing of theirs is read: {keys}",
 }

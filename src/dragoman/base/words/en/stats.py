@@ -20,7 +20,7 @@ TEXTS = {
     "stats.minutes": "{minutes} min",
     "stats.hours": "{hours} h",
     "stats.entries": "{count:entry|entries}",
-    "stats.bug_head": "Copy this into your report, with what you did, what you expected and what came instead. Nothing was sent; of the "
-    "conversation, your files and your keys nothing is in it.",
-    "stats.bug_foot": "dragoman doctor tells more; /export writes the conversation to a file, if it shows the fault.",
+    "stats.bug_head": "Copy this into your report, with what you did, what you expected and what happened instead. Nothing was "
+    "sent, and nothing of the conversation, your files or your keys is in it.",
+    "stats.bug_foot": "dragoman doctor tells more; /export writes the conversation to a file, if it shows the problem.",
 }

@@ -3,8 +3,8 @@
 TEXTS = {
     "subagents.wrong_file": "this subagent is not used: {where}: {reason}",
     "subagents.wrong_name": "its name must be letters, digits, '-', '_' and '.', at most 64, and not {name!r}",
-    "subagents.no_description": "it says nowhere when to call it; add a line 'description: …' to its frontmatter",
-    "subagents.unknown_tools": "subagents name tools that do not exist here, and go without them: {names}",
+    "subagents.no_description": "it does not say when to call it; add a line 'description: …' to its frontmatter",
+    "subagents.unknown_tools": "subagents name tools that do not exist here and are left out: {names}",
     "subagents.model_not_used": "the subagent {agent} asks for the model {model}, which is not available, and uses {used}: {reason}",
     "subagents.model_is_code": "the model {model} of a subagent would run code: name it in the configuration instead",
     "subagents.builtin": "built in",
