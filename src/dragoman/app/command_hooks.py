@@ -55,7 +55,7 @@ _PARTS: dict[str, tuple[Event, ...]] = {
 
 
 def open_hooks(setup: Setup) -> CommandHooks | None:
-    """The hooks of this start; None where there are none."""
+    """The hooks of this start, or None."""
     found = find_hooks(setup)
     return CommandHooks(setup, found) if found.hooks or found.notices else None
 
@@ -80,7 +80,7 @@ class CommandHooks:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the user is told before the first run."""
+        """Notices for the user before the first run."""
         unasked = self.found.unasked
         return (*self.found.notices, unasked_notice(unasked)) if unasked else self.found.notices
 
@@ -96,7 +96,7 @@ class CommandHooks:
 
     async def _before_prompt(self, prompt: Message) -> str | None:
         facts = self._facts()
-        if facts.agent_id:  # what one agent tells another is no prompt of the user's
+        if facts.agent_id:  # what one agent tells another is not a prompt of the user
             return None
         words = list(self._waiting)
         self._waiting.clear()

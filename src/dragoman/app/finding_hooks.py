@@ -150,5 +150,5 @@ def _lines_in(text: str) -> LineOf:
 
 
 def unasked_notice(hooks: Sequence[Hook]) -> str:
-    """What the user is told of a project's hooks that are not run."""
+    """The notices about a project's hooks that are not run."""
     return say("hooks_unasked", count=len(hooks), files=", ".join(dict.fromkeys(hook.origin.path for hook in hooks)))

@@ -87,7 +87,7 @@ class _Reading:
 
 
 def missing_tools(setup: Surrounded) -> list[str]:
-    """Our names of the tools that these files take away. Wrong files are told of where their rules are read."""
+    """Our names for the tools that these files exclude. Broken files are reported where their rules are read."""
     gone: dict[str, None] = {}
     for settings in _files(setup) if setup.config.other_rules.gemini else ():
         for written in _listed(settings, "exclude"):

@@ -35,7 +35,7 @@ class ServiceKey(msgspec.Struct, frozen=True):
 
 
 def stored_keys(setup: Setup) -> StoredKeys:
-    """The user's stored keys. What had to be put right about their file is said on standard error."""
+    """The user's stored keys. If their file had to be repaired, a line on standard error says so."""
 
     def tell(text: str) -> None:
         Messages(color=False).line(say("notice", text=text))

@@ -203,8 +203,8 @@ class AgentServers:
         return made
 
     def secrets(self) -> tuple[str, ...]:
-        """What servers are signed in to with, or configured with under the name of a secret: a server may repeat it, and neither the model
-        nor the record shall have it."""
+        """Tokens of sign-ins, and configured values whose names say that they are secrets. A server may repeat them, and neither the model
+        nor the record must get them."""
         for client in self._clients.values():
             self._sent |= dict.fromkeys(client.secrets())
         return (*self._configured_secrets, *self._sent)
@@ -318,7 +318,7 @@ class AgentServers:
         return unknown, [each for each in self._usable if (found := known[each.name]) is not None and found.is_outdated]
 
     async def learn_all(self, servers: Sequence[ConfiguredServer]) -> None:
-        """Start them once, and offer what they have. What takes too long, or fails, is told and left out."""
+        """Start them once, and offer their tools. A server that takes too long or fails is reported and left out."""
         async with asyncio.TaskGroup() as group:
             for server in servers:
                 group.create_task(self._learn(server))

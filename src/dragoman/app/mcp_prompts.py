@@ -24,7 +24,7 @@ MAX_RESOURCE_CHARS = 200_000
 
 
 async def expand(servers: AgentServers, prompt: str, blobs: BlobStore, tell: Callable[[str], None]) -> str | list[Content]:
-    """The prompt as the model gets it. Raises InputError where a prompt of a server is wrong; a resource that cannot be had is told."""
+    """The prompt as the model gets it. Raises InputError if a server's prompt cannot be used; an unreadable resource is reported."""
     await servers.join_waiting()
     if prompt.startswith("/mcp__"):
         return await _expand_prompt(servers, prompt, blobs.put)

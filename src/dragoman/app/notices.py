@@ -26,8 +26,8 @@ MANY = 3
 
 
 def one_for_each_file(notices: Iterable[str]) -> tuple[str, ...]:
-    """In their order. Of those about one file the first counts, and says that nothing of it is used. Where one thing is to be said of many
-    servers of a file, it is said once."""
+    """In their order. Of several notices about one whole file the first is kept: it says that nothing of it is used. The same notice about
+    many servers of a file is given once."""
     return tuple(_together(_first_of_each_file(notices)))
 
 

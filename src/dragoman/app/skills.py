@@ -59,7 +59,7 @@ def command_notices(setup: Setup) -> list[str]:
 
 
 def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
-    """Path and text of the files that extensions have the model told. One that cannot be read is left out."""
+    """Path and text of the context files of extensions. A file that cannot be read is left out."""
     found: list[tuple[str, str]] = []
     for plugin in plugins_of(setup).found:
         for place in plugin.search_folders("memory"):

@@ -130,7 +130,7 @@ class Invocation:
             self._before = ""
 
     def _use_model(self, agent: Agent, name: str, tell: Say) -> None:
-        """The model that a command names, for its run. One that is not known or cannot be reached changes nothing, and that is said."""
+        """The model that a command names, for its run. If it is unknown or cannot be reached, the model stays, and a notice says so."""
         before = f"{agent.provider.name}/{agent.model}"
         if name in FAMILIES:  # Claude Code's short names: the first of them that the service in use has
             row = catalog_of(self._setup).deployments.get(agent.provider.name)

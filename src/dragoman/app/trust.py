@@ -35,7 +35,7 @@ def trust_names(trust: FolderTrust) -> str:
 
 
 def trust_notices(trust: FolderTrust) -> tuple[str, ...]:
-    """What the user is told before the first run."""
+    """Notices for the user before the first run."""
     lines = [say("trust_not_saved", reason=trust.problem)] if trust.problem else []
     if trust.is_trusted or not trust.files:
         return tuple(lines)

@@ -23,7 +23,7 @@ from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
 
 MAX_DIFF_LINES = 60
-"""A longer diff is shown folded, and whole on request. What is no diff is never folded."""
+"""A longer diff is shown folded, and whole on request. Anything other than a diff is never folded."""
 _HEAD_LINES, _TAIL_LINES = 40, 15
 
 # Sent to the model: in English, whatever the program's language.

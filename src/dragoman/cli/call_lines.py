@@ -29,7 +29,7 @@ from dragoman.values.parts import call_in_words
 
 TITLE_CHARS = 100
 _PASSING = frozenset(("ConnectionFailed", "TimedOut", "StreamBroken", "Overloaded", "ServerError", "RateLimited"))
-"""Failures of the network or the service: what failed now may not fail later, also where it is of no use to try again at once."""
+"""Failures of the network or the service: they may be over later, even if retrying at once is of no use."""
 
 
 def title(call: ToolCall) -> str:

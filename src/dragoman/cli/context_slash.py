@@ -23,7 +23,7 @@ CHANGES = ("compress", "prune", "keep", "drop", "undo")
 
 
 def run_context_words(talk: Talk, rest: str, columns: int) -> Printed | None:
-    """What it says; None where it goes on by itself and is told when it is done. Raises DragomanError."""
+    """The text to show; None if it runs in the background and reports when it is done. Raises DragomanError."""
     options = parse_line(talk.setup, "context", rest)
     if options.help:
         return run_subcommand(options, columns)

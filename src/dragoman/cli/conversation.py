@@ -171,7 +171,7 @@ class Conversation:
             self.ask(text)
 
     def _run_command(self, line: str) -> bool:
-        """False if it is no command but begins with a path, as that of a file dropped on the terminal."""
+        """False if it is not a command but begins with a path, such as that of a file dropped on the terminal."""
         from dragoman.cli.commands import SlashCommands, begins_with_path
 
         commands = SlashCommands(self)

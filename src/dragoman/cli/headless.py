@@ -111,7 +111,7 @@ class Headless:
         return self._outcome_of(agent, run)
 
     async def _begin(self, agent: Agent, setup: Setup, prompt: str) -> Run:
-        """The run, with the prompt that a command in a file or a skill stands for, where the prompt is one. What is no command is asked."""
+        """The run. If the prompt is a command from a file or a skill, it is run with the prompt that stands for it."""
         given = self._options.prompt or ""
         if not given.startswith("/") or given.startswith("//"):
             return agent.run(await self._expand_prompt(agent, prompt))

@@ -53,7 +53,7 @@ def _table(page: Page, rows: Sequence[LiveRow]) -> None:
         mark, color = _MARKS[row.state]
         style: Style = "dim" if row.state in ("not_offered", "skipped") else ""
         start = (f"{mark} ", color)
-        if not row.requests:  # there are no figures: the reason has their room
+        if not row.requests:  # there are no figures: the reason takes their place
             _with_result(page, [start, (pad(line[0], widths[0]) + _GAP, style)], 2 + widths[0] + len(_GAP), _result(row), style)
         elif not page.look.columns or width(_result(row)) <= page.look.columns - before:
             page.line(start, *_aligned(line, widths), _result(row))

@@ -7,7 +7,7 @@ import re
 from dragoman.base.graphemes import clusters, width_of
 
 CONTINUES = "┆ "
-"""Before what continues a line: what stands there is no line of its own."""
+"""Marks the continuation of a wrapped line, so that it cannot pass for a line of its own."""
 _LEAST_COLUMNS = 10
 
 MAX_BLANKS = 40

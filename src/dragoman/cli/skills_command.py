@@ -60,7 +60,7 @@ def _list_skills(options: Options) -> str:
 
 
 def skill_lines(setup: Setup) -> list[str]:
-    """For a person: each skill with what it is for and where it lies, what could not be read, and what the model is told."""
+    """For a person: each skill with what it is for and where it lies, what could not be read, and how many tokens the list takes."""
     found = skills_of(setup)
     lines: list[str] = []
     for skill in found.found:
@@ -71,7 +71,7 @@ def skill_lines(setup: Setup) -> list[str]:
 
 
 def catalogue_tokens(skills: Collection[Skill]) -> int:
-    """About how much the model is told of them."""
+    """About how many tokens their list takes."""
     facts = Surroundings("", "", (), skills=catalogue(tuple(skills)))
     return round(text_tokens(skills_in(environment_text(facts))))
 

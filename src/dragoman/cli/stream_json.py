@@ -152,7 +152,7 @@ def _warning(kind: str, message: str) -> dict[str, Any]:
 
 
 def _progress_data(event: ToolCallUpdated) -> dict[str, Any] | None:
-    """How far a call is, where its tool tells. Changes of state are not told, nor output as it comes: the result has it."""
+    """How far a call has come, if its tool reports it. Changes of state and output in progress are left out: the result has them."""
     if not event.progress and event.done is None:
         return None
     count = {"done": event.done, "total": event.total}

@@ -63,7 +63,7 @@ class Talk(Protocol):
         ...
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something that takes a while and is no run: what goes wrong is told."""
+        """Work other than a run that takes a while; errors are shown."""
         ...
 
     def show_progress(self, text: str) -> None:

@@ -44,10 +44,10 @@ class Frontmatter(msgspec.Struct, frozen=True):
     body_line: int = 1
     faults: tuple[UnreadLine, ...] = ()
     written: Mapping[str, str] = {}
-    """Values of one line as they are written: `[file] [options]`, which is no list, and `[file]`, which would be one."""
+    """Values of one line as they are written: `[file] [options]`, which is not a list, and `[file]`, which would be one."""
 
     def text(self, key: str) -> str:
-        """The value as one text; a list as it is written, or joined by commas. Empty where there is none."""
+        """The value as one text; a list as it is written, or joined by commas. Empty if there is no value."""
         value = self.values.get(key, "")
         if isinstance(value, str):
             return value.strip()
@@ -385,7 +385,7 @@ def _open_tag(line: str) -> str | None:
 
 
 def _part(text: str) -> tuple[str, str] | None:
-    """A key, and what follows its colon. None: there is no key."""
+    """A key, and what follows its colon; None if there is no key."""
     if text[:1] in ("'", '"'):
         if (found := quoted_at(text, 0)) is None or not _COLON.match(text, found[1]):
             return None

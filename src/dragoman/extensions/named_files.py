@@ -26,7 +26,7 @@ _IMPLIED = {
     **dict.fromkeys(("just",), ("justfile", "Justfile", ".justfile")),
     **dict.fromkeys(("cargo",), ("Cargo.toml", "build.rs")),
 }
-"""What programs read of the folder that they are started in, without being told."""
+"""Files that programs read from the folder they are started in, by themselves."""
 
 
 def named_files(words: Sequence[str], directory: str, project: str) -> list[str]:
@@ -73,7 +73,7 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _implied(words: Sequence[str]) -> Iterator[str]:
-    """What is read because of the program that is started, and the modules that Python is told to run."""
+    """Files that are read because of the program that is started, and modules that Python is asked to run (-m)."""
     pieces = [piece for word in words for piece in word.split()]
     for piece in pieces:
         yield from _IMPLIED.get(os.path.basename(piece), ())

@@ -38,7 +38,7 @@ class DefinedTable(msgspec.Struct, frozen=True):
 
 
 def defined_tables(folders: Iterable[ProgramFolder], *keys: str) -> Iterator[DefinedTable]:
-    """Those under one of these keys. A file that is wrong is told of by whoever reads its servers."""
+    """Those under one of these keys. The code that reads the servers reports a broken file."""
     for folder in folders:
         if folder.program != "opencode":
             continue

@@ -45,7 +45,7 @@ class Plugin(msgspec.Struct, frozen=True):
     mcp: tuple[str, ...] = ()
     """JSON files whose key `mcpServers` has them, or that are nothing but such a table; the manifest itself, if they stand in it."""
     memory: tuple[str, ...] = ()
-    """Files that the model is told."""
+    """Files whose text the model gets."""
     excluded_tools: tuple[str, ...] = ()
     project: str = ""
     """The project's folder it lies in; empty for one that the user installed."""
@@ -197,7 +197,7 @@ def _is_off(overrides: Sequence[str], workspace: str) -> bool:
 
 
 def _read_json(folder: ProgramFolder, path: str, problems: list[SourceProblem]) -> Mapping[str, Any]:
-    """Empty where there is no such file."""
+    """Empty if there is no such file."""
     if not os.path.lexists(path):
         return {}
     place = SearchFolder(folder.program, folder.tier, path, folder.within)

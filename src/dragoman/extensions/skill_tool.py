@@ -19,7 +19,7 @@ _DESCRIPTION = (
 
 
 class ActivateSkill:
-    """`find` looks a skill up by its name; `on_activated` is told before the model gets it."""
+    """`find` looks a skill up by its name; `on_activated` is called before the model gets it."""
 
     def __init__(self, find: Callable[[], Mapping[str, Skill]], on_activated: Callable[[Skill], None]) -> None:
         self._find = find

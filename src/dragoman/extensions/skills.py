@@ -23,7 +23,7 @@ MAX_DESCRIPTION_CHARS = 1_024
 MAX_SKILL_BYTES = 400_000
 MAX_HEAD_BYTES = 32_000
 MAX_CATALOGUE_CHARS = 24_000
-"""Of all lines that the model is told; beyond it descriptions are shortened."""
+"""Limit for the list that the model gets; beyond it descriptions are shortened."""
 _SHORTER = (MAX_DESCRIPTION_CHARS, 500, 250, 120, 60)
 _NAME = re.compile(r"[\w][\w.-]{0,63}")
 MAX_LISTED_FILES = 50
@@ -144,7 +144,7 @@ def _first_line(body: str) -> str:
     return next((line.lstrip("# ") for line in lines if line.strip("#-* ")), "")
 
 
-# --- what the model is told
+# --- the list for the model
 
 
 def catalogue(skills: Sequence[Skill]) -> tuple[tuple[str, str], ...]:

@@ -39,7 +39,7 @@ class FilePart(msgspec.Struct, frozen=True):
 
     path: str
     written: str
-    """As the template has it, for where there is no such file."""
+    """As it is written in the template, for when there is no such file."""
 
 
 Part: TypeAlias = str | ShellPart | FilePart

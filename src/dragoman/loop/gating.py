@@ -136,12 +136,12 @@ class HostApprovals:
         arguments = jsontext.dumps({"host": target.host, "port": target.port})
         try:
             return await self._approvals.ask_host(ToolCall(f"{self._call_id}-{GATE}", GATE, arguments), view)
-        except Exception:  # the person went away, or `ask` failed, of which the event loop was told: no answer means no
+        except Exception:  # the person went away, or `ask` failed, which was reported to the event loop: no answer means no
             return Deny(UNDECIDED)
 
 
 def _read(url: str) -> Target:
-    """Raises GateRefused for what is no plain host, and for hosts that are never reached."""
+    """Raises GateRefused for anything but a plain host, and for hosts that are never reached."""
     try:
         target = read_url(url)
     except ToolRefusal:

@@ -53,7 +53,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._is_left = False
         """The last watcher has left it, and nobody has come back."""
         self._steers: list[str] = []
-        """What was said during the run and is not told to the model yet."""
+        """What was said during the run and the model has not got yet."""
         self._awaited: Coroutine[Any, Any, Result[T]] | None = None
         self._is_forgotten = True
         """Nobody has begun it or called it off."""
@@ -101,7 +101,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
 
     @property
     def unsaid(self) -> tuple[str, ...]:
-        """What `steer` was given and the model has not been told."""
+        """What `steer` was given and the model has not got yet."""
         return tuple(self._steers)
 
     def take_back(self) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         return EventWatcher(self)
 
     def timed(self) -> TimedWatcher:
-        """The events with the time each was told at: `async for at_ms, event in run.timed()`. Milliseconds since 1970."""
+        """The events, each with the time it was emitted at: `async for at_ms, event in run.timed()`. Milliseconds since 1970."""
         return TimedWatcher(EventWatcher(self))
 
     def join(self, token: object) -> None:
@@ -281,7 +281,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
             self._task = asyncio.get_running_loop().create_task(self._watched(drive))
 
     def _watched(self, drive: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
-        """What carries the run out, with whoever is told of it besides."""
+        """What carries the run out. Subclasses may wrap it."""
         return drive
 
     def _emit(self, event: TurnEvent | None) -> None:

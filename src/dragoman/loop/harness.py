@@ -100,11 +100,11 @@ class Harness:
         self.refused: set[str] = set()
         """Models whose service has refused in this session: others of the chain come first."""
         self.told: set[tuple[str, str]] = set()
-        """Which settings of which model the user was told of."""
+        """Which settings of which model the user has had a notice about."""
         self.limits = limits
         self.settings = settings
         self.system = system if system is not None or tools.builtin else ""
-        """What the model is told first; None: the prompt for work with the built-in tools, in the form that suits the model."""
+        """The system prompt; None for the one that goes with the built-in tools, in the form that suits the model."""
         self.context = context
         self.further_secrets: list[Callable[[], Iterable[str]]] = []
         """Further secrets beside the keys of models, which results must not show either."""
@@ -330,7 +330,7 @@ class Harness:
                 self.orientation.add(real)
 
     def look_again(self) -> None:
-        """What was said may be out of the model's view: then files must be read again, and the surroundings told."""
+        """What was said may no longer be in the model's context: then files must be read again, and the surroundings described again."""
         from dragoman.loop.files_in_context import files_in_context
 
         self.asked = None

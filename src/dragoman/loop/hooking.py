@@ -130,11 +130,11 @@ class Hooking:
         self._added.clear()
 
     async def after_response(self, response: Response) -> str:
-        """What the model is to be told before it is asked again; empty if nothing."""
+        """What the model gets before it is asked again; empty if nothing."""
         return "\n\n".join(await _words("after_response", self._after_response, response))
 
     def say(self, text: str) -> None:
-        """Have the model told with its next request."""
+        """Give the model this text with its next request."""
         self._unsaid.append(text)
 
     def stop(self, error: Exception) -> None:

@@ -151,7 +151,7 @@ async def _with_words_of_hooks(caller: Harness | None, inner: Harness, name: str
 
 
 def _asking_for(name: str, ask: Ask) -> Ask:
-    """The same person is asked, and is told who wants it: `general › explore` where one called another."""
+    """The same person is asked, and the question says who wants it: `general › explore` where one called another."""
     return lambda call, intent: ask(call, msgspec.structs.replace(intent, asker=f"{name} › {intent.asker}" if intent.asker else name))
 
 

@@ -176,7 +176,7 @@ class Approvals:
         if self.ask is None:
             return Deny(NOT_ALLOWED)
         answer = await self._answer_of(self.ask, call, view)
-        if isinstance(answer, Later):  # the command is running: there is no later
+        if isinstance(answer, Later):  # the command is already running, so Later is not possible
             return Deny(UNDECIDED)
         if isinstance(answer, Allow):
             self._remember(answer, call, view, grant_key(gate_spec(), view))

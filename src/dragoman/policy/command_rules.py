@@ -146,7 +146,7 @@ _ANYTHING = set_of(
     "php lua deno bun awk gawk osascript npx pnpx uvx pipx tee find watch parallel screen tmux script busybox install ln cp mv chmod trap"
 )
 _ANYTHING_WORDS = set_of("-c -e exec eval install add i ci dlx")
-"""What runs or changes whatever it is told: allowed as it stands, not by how it begins."""
+"""Programs that run or change whatever their arguments say: allowed as exact commands only, not by how they begin."""
 
 
 def offered_prefix(opened: Sequence[Sequence[str]]) -> str:

@@ -224,7 +224,7 @@ def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
 
 
 def _paths_of(word: ShellWord, folder: str) -> Sequence[str | None]:
-    """What a word names, links resolved; None in it: that cannot be told."""
+    """The paths a word names, links resolved; None among them if one cannot be determined."""
     if word.text == "-" and not word.has_glob:
         return ()
     text = os.path.expanduser(word.text) if word.has_tilde else word.text

@@ -24,7 +24,7 @@ GEMINI_TOOLS = {
 
 
 def command_of(written: str) -> str:
-    """The beginning of the commands that are meant; empty where it is no command, or all are meant."""
+    """The beginning of the commands that are meant; empty if it is not a command, or if all commands are meant."""
     found = _PATTERN.fullmatch(written)
     return found[2].strip() if found is not None and found[1] in _SHELL else ""
 

@@ -15,7 +15,7 @@ import msgspec
 from dragoman.policy.read_only_scripts import Found
 
 Operands = Literal["paths", "pattern", "text", "none", "one"]
-"""What the words that are no options are: files; a pattern and then files; any text; nothing; one file at most."""
+"""What the words other than options are: files; a pattern and then files; any text; nothing; at most one file."""
 
 
 class Program(msgspec.Struct, frozen=True):

@@ -91,4 +91,4 @@ def _is_awk_plain(script: str) -> bool:
         return False
     script = script.replace(">=", " ") if "{" in script else script.replace(">", " ")  # without an action nothing is printed into a file
     is_plain = not _AWK_OTHER.search(script.replace("||", " ").replace("\\", ""))
-    return is_plain and all(call[1] in _AWK_CALLS for call in _AWK_CALL.finditer(script))  # `name\(` is no call
+    return is_plain and all(call[1] in _AWK_CALLS for call in _AWK_CALL.finditer(script))  # `name\(` is not a call

@@ -92,7 +92,7 @@ def ask(text: str, *, reason: str = "") -> Rule:
 
 
 def deny(text: str, *, reason: str = "") -> Rule:
-    """A rule for what is refused. `reason` is told to the model."""
+    """A rule for what is refused. The model is given `reason`."""
     return msgspec.structs.replace(parse_rule(text, "deny"), reason=reason)
 
 

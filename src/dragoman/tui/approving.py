@@ -21,7 +21,7 @@ _MOST_BYTES = 2_000_000
 
 
 class LiveApproval(CallApproval):
-    """`note` is told what the user said; `view` opens a text."""
+    """`note` is called with what the user said; `view` opens a text."""
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ def recall(call: ToolCall, state: State, display: str, result: str) -> CallCell:
 
 
 def _refusal(told: str) -> str:
-    """What the user said, from what the model is told of it; empty: it was not the user."""
+    """What the user said, from the result that the model gets; empty if it was not the user who ended the call."""
     told = told.removeprefix(_NOT_RUN)
     if told == SAID_NO:
         return say("tui.said_no")

@@ -176,7 +176,7 @@ class RunningCalls:
         return lines
 
     def finish_open(self, columns: int) -> list[Line]:
-        """Calls of which no end was told, because the run was stopped."""
+        """Calls without an end event, because the run was stopped."""
         cells = [msgspec.structs.replace(cell, state="cancelled") for cell in self._open.values()]
         looks = self.take_looks(columns)
         self.clear()

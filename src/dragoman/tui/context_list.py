@@ -1,4 +1,4 @@
-"""`/context`: every item of the next request, with its size and what became of it; each is read, let go or kept from here."""
+"""`/context`: every item of the next request, with its size and what became of it; each can be read, dropped or kept from here."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _row(plan: Plan, item: PlanItem, number: int, now: int, prices: Prices | Non
 
 
 def _tools_row(plan: Plan) -> list[PickerItem]:
-    """What the model is told of its tools, on one row: they go and come together."""
+    """The definitions of the tools, on one row: they come and go together."""
     tools = [item for item in plan.items if item.kind == "tools" and item.tokens]
     tokens = sum(item.tokens for item in tools)
     cells = (f"{say('context_kind_tools')} ({len(tools)})", "", f"{tokens:,}", f"{100 * tokens / max(plan.tokens, 1):.1f}%", "", "")

@@ -54,7 +54,7 @@ def find_diff(text: str) -> FileDiff | None:
 
 
 def read_diff(text: str) -> FileDiff:
-    """A unified diff of one file. What is no part of one is kept as a remark."""
+    """A unified diff of one file. Lines that are not part of a diff are kept as remarks."""
     name, old, new = "", 0, 0
     lines: list[DiffLine] = []
     is_inside = False

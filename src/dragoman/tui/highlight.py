@@ -89,7 +89,7 @@ def _pattern(language: str) -> re.Pattern[str]:
     known = LANGUAGES[language]
     blocks = "|".join(re.escape(opening) for opening, _, _ in known.blocks)
     comments = "|".join(re.escape(sign) for sign in known.comment.split())
-    # In a shell `#` starts a comment only after a blank: ${#name} is none.
+    # In a shell `#` starts a comment only after a blank: ${#name} does not.
     comment = rf"(?:(?<=\s)|^)(?:{comments}).*" if comments == r"\#" else rf"(?:{comments}).*"
     parts = [
         rf"(?P<block>{blocks})" if blocks else "",

@@ -14,8 +14,8 @@ _PROMPT_CHARS = 50_000
 
 
 class PromptHistory:
-    """Read when it is first looked at. What cannot be read or written is no reason to stop a conversation. Without a path nothing is kept
-    beyond this conversation."""
+    """Read when it is first looked at. If it cannot be read or written, the conversation continues without it. Without a path nothing is
+    kept beyond this conversation."""
 
     def __init__(self, path: str) -> None:
         self._path = path

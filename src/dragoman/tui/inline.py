@@ -95,7 +95,7 @@ class _Parser:
         self._runs: list[_Run] = []
         """Those that may still open something."""
         self._bottoms: dict[tuple[str, bool, int], int] = {}
-        """Where it is no use to look further back for what a run closes."""
+        """Where to stop looking back for what a run closes: further back there is nothing it could close."""
         self._brackets: list[_Bracket] = []
         self._at = 0
 
@@ -122,7 +122,7 @@ class _Parser:
     # --- one thing after the other
 
     def _take(self, sign: str) -> bool:
-        """Takes what begins here. False: what it is cannot be told yet."""
+        """Takes what begins here. False if it cannot be known yet what it is."""
         match sign[0]:
             case "\n":
                 return self._take_break(1)

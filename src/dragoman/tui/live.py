@@ -131,7 +131,7 @@ class LiveRegion:
             if number >= len(self._shown):
                 out.append(f"{line}\r\n")
             elif self._reflows:
-                out.append(f"\x1b[K{line}\r\n")  # cleared before: a row that was wrapped is none any more
+                out.append(f"\x1b[K{line}\r\n")  # cleared before: a row that was wrapped is not wrapped any more
             elif self._shown[number].text == line:
                 out.append("\r\n")
             else:

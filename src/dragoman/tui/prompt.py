@@ -24,7 +24,7 @@ class PromptInput:
         self._commands = commands
         self.menu: Menu | None = None
         self.as_image: Callable[[str], str] = lambda text: ""
-        """What stands for the path of an image that was pasted; empty: it is none."""
+        """What stands for the path of an image that was pasted; empty if it is not an image."""
         self._dismissed = ""
         """The text for which the menu was closed."""
         self._searched: str | None = None
@@ -161,7 +161,7 @@ class PromptInput:
 
 
 def image_word(pasted: str, workspace: str) -> str:
-    """The word that stands for an image whose file was pasted; empty: it is none."""
+    """The word that stands for an image whose file was pasted; empty if it is not an image."""
     if not may_name_image(pasted):
         return ""
     from dragoman.tui.images import as_word

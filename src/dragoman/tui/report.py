@@ -70,9 +70,9 @@ class RunView:
         self._sources: list[Citation] = []
         self._retry: tuple[Retrying, float] | None = None
         self._retried: Retrying | None = None
-        """The last of attempts that failed and left nothing on the screen: told in one line when it goes on."""
+        """The last failed attempt that left nothing on the screen: shown in one line when the run continues."""
         self.goes_on_elsewhere = False
-        """The run is stopped so that another model goes on: nothing is told of the stop."""
+        """The run is stopped so that another model continues it: the stop is not shown."""
         self._read: PromptRead | None = None
         self._is_compressing = False
         self._began_s = self._asked_s = self._first_word_s = 0.0
@@ -296,7 +296,7 @@ class RunView:
             self._answer_text.clear()
 
     def _take_retry(self, event: Retrying) -> None:
-        """However often it is tried, one line stays of it; only where a part of an answer stands above, it is said at once."""
+        """However many attempts there are, one line stays on the screen. If part of an answer is already shown, the line comes at once."""
         had_text, self._retried = self._answer is not None, None
         self._finish_parts()
         self._sources.clear()

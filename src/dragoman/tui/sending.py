@@ -73,7 +73,7 @@ class Sending:
             self.ask(text)
 
     def run_command(self, text: str) -> bool:
-        """False if it is no command but begins with a path."""
+        """False if it is not a command but begins with a path."""
         commands = LiveCommands(self._talk)
         if not commands.knows(text):
             if (invocation := commands.find_in_files(text)) is not None:

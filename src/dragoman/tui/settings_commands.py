@@ -47,10 +47,10 @@ def show_todo(conversation: LiveTalk) -> None:
 
 
 def show_memory(conversation: LiveTalk) -> None:
-    """`/memory`: the files the model was told of at the start, and your own."""
+    """`/memory`: the memory files the model was given at the start, and your own."""
     agent, own = conversation.agent, conversation.setup.places.memory_file
     named = dict.fromkeys(item.name for item in agent.plan().items if item.kind == "memory" and item.name)
-    if not agent.history.view.messages:  # the model is told of them with the first prompt
+    if not agent.history.view.messages:  # the model gets them with the first prompt
         named = dict.fromkeys(path for path, _ in read_memory(conversation.setup)[0])
     texts = [Folded(shorten_home(path), _read(path)) for path in (*named, own) if os.path.isfile(path)]
     if texts:

@@ -1,4 +1,4 @@
-"""The status line, and the sign of life: from facts to one row each. Where there is less room, less is said, the least important first."""
+"""The status line and the sign of life: from facts to one row each. With less room, the least important facts are left out first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.tui.line import EMPTY, Line, Span, columns_of, line, visible
 from dragoman.tui.wrap import beside, fit, spread
 
 WIDE = 100
-"""From so many columns on more is said."""
+"""From this many columns on, more is shown."""
 NARROW = 60
 """Below so many columns less is."""
 BAR_COLUMNS = 10
@@ -24,7 +24,7 @@ SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧"
 _FOLDER = 6
 _SERVICE, _HTTP = re.compile(r"^[\w.-]+: "), re.compile(r"\(HTTP (\d+)\)")
 SLOW = 3
-"""A service that takes so many times longer than usual is said to be slow."""
+"""A service that takes this many times longer than usual is called slow."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ def _cache(facts: Facts, is_wide: bool) -> Line:
 
 
 def waiting_lines(unsaid: Sequence[str], queued: Sequence[str], columns: int) -> list[Line]:
-    """What the run is told as soon as it can be, then what is said after it; the last can be taken back."""
+    """What the model gets as soon as possible, then what is sent after the run; the last can be taken back."""
     texts = [*((say("tui.unsaid"), text) for text in unsaid), *((say("tui.queued"), text) for text in queued)]
     rows = [(Span("⏎ ", "accent"), Span(f"{when} ", "dim"), Span(visible(one_line(text)))) for when, text in texts]
     back = line(say("tui.take_back"), "dim")

@@ -39,7 +39,7 @@ class Terminal:
     # --- modes
 
     def open(self) -> None:
-        """Raises termios.error where it is no terminal."""
+        """Raises termios.error if it is not a terminal."""
         if self._before is None:
             self._before = termios.tcgetattr(0)
         self.enter_raw_mode()

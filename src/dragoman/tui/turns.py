@@ -47,11 +47,11 @@ class Turns:
         self._task: asyncio.Task[None] | None = None
         self._command: OwnCommand | None = None
         self._ran: list[OwnCommand] = []
-        """Commands of the user's own that the model has not been told of."""
+        """The user's own commands whose output the model has not seen yet."""
         self._queue: list[str] = []
         self._ticker: asyncio.TimerHandle | None = None
         self.progress = ""
-        """How far what is under way has come, where it is no run."""
+        """How far the work has come, if it is not a run."""
         self.is_stopping = False
 
     @property
@@ -62,12 +62,12 @@ class Turns:
 
     @property
     def unsaid(self) -> Sequence[str]:
-        """What the run is still to be told."""
+        """What the model has not been given yet."""
         return self._run.unsaid if self._run is not None else ()
 
     @property
     def queued(self) -> Sequence[str]:
-        """What is said when it is over."""
+        """What is sent when the run is over."""
         return self._queue
 
     @property
@@ -117,7 +117,7 @@ class Turns:
         self._begin(self._run_own(OwnCommand(command, folder, self._canvas.request)))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something else that takes a while: what goes wrong is told."""
+        """Other work that takes a while; errors are shown."""
         self._begin(self._show_failure_of(work))
 
     def stop(self) -> None:

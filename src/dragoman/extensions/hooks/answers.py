@@ -33,7 +33,7 @@ class Answer(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] | None = None
     """Other arguments for the call; with gemini-cli's hooks those that differ."""
     context: str = ""
-    """What the model is told besides."""
+    """Further context for the model."""
     replacement: str | None = None
     """What the model is shown in the place of a result."""
     stops: bool = False
@@ -148,7 +148,7 @@ class _Reading:
         return permission, self._of(self._own, "permissionDecisionReason") or reason
 
     def _behaviour(self, permission: Permission, reason: str) -> tuple[Permission, str, dict[str, Any] | None, bool]:
-        """The answer to a question, as Claude Code and Codex have it: an object with the behaviour."""
+        """The answer to a permission request, in the form of Claude Code and Codex: an object with the behaviour."""
         decision = self._object(self._own, "decision") or {}
         given = self._of(decision, "behavior")
         if given == "allow" or given == "deny":
@@ -183,7 +183,7 @@ class _Reading:
 
 
 def join_answers(answers: Sequence[Answer]) -> Answer:
-    """What several hooks want together: the strictest decision with its reasons, the last arguments, all that is said."""
+    """What several hooks want together: the strictest decision with its reasons, the last arguments, all messages."""
     ranks: dict[Permission, int] = {"": 0, "allow": 1, "ask": 2, "deny": 3}
     permission: Permission = ""
     for answer in answers:

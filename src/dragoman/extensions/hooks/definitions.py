@@ -36,7 +36,7 @@ LineOf = Callable[[str, int, int | None], int]
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """One command at one event, or one address that is told of it."""
+    """One command for one event, or one URL that the event is posted to."""
 
     event: Event
     named: str
@@ -106,7 +106,7 @@ def files_in(folder: ProgramFolder) -> list[str]:
 
 
 def read_json_hooks(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
-    """Never raises: what is wrong is said in one notice that names file and line."""
+    """Never raises: errors become one notice that names file and line."""
     place = Origin(folder.program, folder.tier, path)
     try:
         data = located_json.decode(text)

@@ -116,6 +116,6 @@ def encode_input(hook: Hook, occasion: Occasion) -> bytes:
 
 
 def merge_arguments(hook_input: dict[str, Any], changed: dict[str, Any], tool_input: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call as a hook wants them. What it left as it was told stays as the model wrote it: a path may have been made
-    whole for it."""
+    """The arguments of a call as a hook wants them. A value that it did not change stays as the model wrote it: the hook may have
+    been given a path in full."""
     return {name: tool_input[name] if name in tool_input and value == hook_input.get(name) else value for name, value in changed.items()}

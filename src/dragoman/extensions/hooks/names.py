@@ -74,7 +74,7 @@ _MORE = {
 
 
 def events_of(program: Program, name: str) -> tuple[Event, ...]:
-    """Our events for one that a program names; empty where there is no equal."""
+    """Our events for one that a program names; empty if there is no equivalent."""
     if program == "gemini":
         return GEMINI_EVENTS.get(name, ())
     return tuple(event for event in EVENTS if event == name)

@@ -62,7 +62,7 @@ class HookDone(msgspec.Struct, frozen=True):
 
 
 Posted = tuple[HookEnd | None, str]
-"""What an address answered, or why there is no answer."""
+"""What a URL answered, or why there is no answer."""
 
 
 async def _post_nothing(hook: Hook, body: bytes) -> Posted:

@@ -28,7 +28,7 @@ class NoAnswer(Exception):
 
 
 def asks_by(ask_user: AskUser, server: str) -> Elicit:
-    """Answers a server's questions by asking the user, who is told which server asks."""
+    """Answers a server's questions by asking the user, and says which server asks."""
 
     async def elicit(question: Elicitation) -> Elicited:
         if question.url and not is_page(question.url):
@@ -116,7 +116,7 @@ def _choices(field: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
 
 
 def _converted(answer: str, field: dict[str, Any]) -> Any:
-    """The answer as the field's type; None if it is none."""
+    """The answer as the field's type; None if it does not fit."""
     kind = field.get("type")
     try:
         match kind:

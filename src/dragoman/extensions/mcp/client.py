@@ -375,7 +375,7 @@ class McpClient:
             self._on_change(kind)
 
     def _subscribe(self, peer: Peer) -> None:
-        """In the modern era changes are told to those who ask for them."""
+        """In the modern era a server reports changes only to clients that ask for them."""
         changing = {
             f"{kind}ListChanged": True
             for kind in ("tools", "prompts", "resources")

@@ -298,7 +298,7 @@ class _Finding:
             self.problems.append(say("mcp_servers.name_taken", where=projects.origin, name=projects.name, taken=users.origin))
 
     def _json(self, path: str) -> tuple[str, dict[str, Any]] | None:
-        """The text and the object of a file; None where there is none that could name servers, or it cannot be read."""
+        """The text and the object of a file; None if no such file could name servers, or it cannot be read."""
         if path in self._decoded:
             return self._decoded[path]
         self._decoded[path] = found = self._decode(path)

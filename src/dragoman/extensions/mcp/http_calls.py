@@ -33,7 +33,7 @@ class HttpCalls:
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes = b"", *, url: str = "", accepts: frozenset[int] = frozenset()
     ) -> AsyncGenerator[HttpResponse, None]:
-        """A response of 2xx, or of a status in `accepts`. Raises ServerRefused for another, ConnectionFailed where there is none."""
+        """A response of 2xx, or of a status in `accepts`. Raises ServerRefused for another, ConnectionFailed if there is no response."""
         target, redirects, sign_ins = url or self.url, 0, 0
         while True:
             signed = dict(await self._authorizer.headers()) if self._authorizer is not None else {}

@@ -39,7 +39,7 @@ class KnownList(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def tools_hash(self) -> str:
-        """A hash of everything the model and the user are told of the tools."""
+        """A hash of everything that the model and the user get to see of the tools."""
         return hash_of([[tool.name, tool.title, tool.description, tool.input_schema, tool.annotations] for tool in self.tools])
 
 

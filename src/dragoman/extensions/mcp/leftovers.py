@@ -60,7 +60,7 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process was started, as the system counts; empty: there is none."""
+    """When a process was started, in the system's own count; empty if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             fields = file.read().rpartition(b")")[2].split()

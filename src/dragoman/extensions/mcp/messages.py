@@ -50,7 +50,7 @@ Incoming = RpcResult | RpcError | RpcRequest | RpcNotification
 
 
 class NotAMessage(ValueError):
-    """Bytes that are no JSON, or JSON that is no message."""
+    """Bytes that are not JSON, or JSON that is not a message."""
 
 
 def to_wire(message: dict[str, Any]) -> bytes:

@@ -75,7 +75,7 @@ def _checked(schema: dict[str, Any]) -> str:
 
 
 def _all_marks(schema: Any, depth: int) -> Iterator[str]:
-    """Wherever they stand; but a property that has this name is none."""
+    """At any depth; a property that merely has this name does not count."""
     if depth > _MOST_DEPTH * 2:
         return
     if isinstance(schema, list):

@@ -154,7 +154,7 @@ class OAuth:
         return True
 
     async def _refresh_early(self, grant: Grant) -> None:
-        """A failure is not told: the token may still be good, and if it is not, the server says so."""
+        """A failure is not reported: the token may still be valid, and if it is not, the server says so."""
         if time.monotonic() < self._not_early_before:
             return
         try:

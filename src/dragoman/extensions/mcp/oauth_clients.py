@@ -44,7 +44,7 @@ class Client(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def known_client(issuer: Issuer, settings: OAuthSettings) -> Client | None:
-    """A client that needs no registration; None if there is none. Raises Unauthorized if it is another issuer's."""
+    """A client that needs no registration, or None. Raises Unauthorized if it belongs to another issuer."""
     if settings.client_id:
         if settings.issuer and settings.issuer != issuer.issuer:
             raise Unauthorized(say("mcp_auth.client_of_other", issuer=show(issuer.issuer), expected=show(settings.issuer)))

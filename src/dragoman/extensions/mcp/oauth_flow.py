@@ -59,7 +59,7 @@ class SignIn:
         return resource, resource.issuers[0]
 
     async def run(self, challenge: Challenge, earlier: Grant | None, found: tuple[Resource, str] | None = None) -> Grant:
-        """A new grant. Raises Unauthorized: SignInNeeded where a user is needed and there is none to ask."""
+        """A new grant. Raises Unauthorized: SignInNeeded if a user is needed and nobody can be asked."""
         is_own = self._settings.grant == "client_credentials"
         if self._redirects is None and not is_own:
             raise SignInNeeded(say("mcp_auth.nobody_to_ask", url=show(self.url)))
@@ -161,7 +161,7 @@ class SignIn:
         raise refused
 
     async def _client_of(self, grant: Grant, issuer: Issuer) -> Client:
-        """The client that a grant was given to. Raises TokenRefused if it is not to be had any more."""
+        """The client that a grant was given to. Raises TokenRefused if it is no longer available."""
         stored = await asyncio.to_thread(self._store.client, grant.issuer)
         for client in (known_client(msgspec.structs.replace(issuer, takes_documents=True), self._settings), stored):
             if client is not None and client.client_id == grant.client_id:

@@ -36,7 +36,7 @@ class SignedIn(msgspec.Struct, frozen=True):
 class SignedOut(msgspec.Struct, frozen=True):
     issuer: str
     is_revoked: bool
-    """Whether the issuer was told, and has agreed. If not, the token ends by itself."""
+    """Whether the issuer has revoked the token. If not, the token expires by itself."""
 
 
 async def login(
@@ -72,7 +72,7 @@ async def logout(server: HttpServer, store: TokenStore, *, requests: Requests | 
 
 
 async def open_browser(url: str, env: Mapping[str, str] | None = None) -> bool:
-    """Open the user's browser; False if there is none to open (a machine without a screen). A browser in the terminal is none."""
+    """Open the user's browser; False if there is none (a machine without a screen). A browser in the terminal does not count."""
     env = os.environ if env is None else env
     if sys.platform not in ("darwin", "win32") and not (env.get("DISPLAY") or env.get("WAYLAND_DISPLAY") or env.get("BROWSER")):
         return False

@@ -54,7 +54,7 @@ def call_result_from_wire(result: dict[str, Any]) -> CallResult:
 
 
 def blocks_of(result: dict[str, Any], name: str) -> tuple[dict[str, Any], ...]:
-    """A list of objects; what is none of them is left out."""
+    """A list of objects; anything else in it is left out."""
     given = result.get(name)
     return tuple(each for each in given if isinstance(each, dict)) if isinstance(given, list) else ()
 

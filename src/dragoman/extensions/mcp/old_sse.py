@@ -113,7 +113,7 @@ class OldSseChannel:
             hear(message)
 
     def _same_host(self, given: str) -> str:
-        """Our token goes there: it must be the host that we were told to trust."""
+        """Our token goes there, so it must be the host that the user configured."""
         target = urljoin(self._calls.url, given)
         ours, theirs = urlsplit(self._calls.url), urlsplit(target)
         if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):

@@ -149,7 +149,7 @@ class Peer:
         async def carry_out() -> None:
             try:
                 await work
-            except (TypeError, ValueError) as error:  # arguments that are no JSON
+            except (TypeError, ValueError) as error:  # arguments that are not JSON
                 fail(NotJson(say("mcp.unsendable", server=self._name, reason=error)))
             except Exception as error:  # a connection that was lost, for example
                 fail(error)

@@ -82,7 +82,7 @@ def _media(data: str, mime: str, keep: Keep) -> Part:
 
 
 def _problem(mime: str, data: bytes) -> str:
-    """Why bytes are not passed on as media: a service refuses a request with an image that is none, and with it the whole conversation."""
+    """Why bytes are not passed on as media: a service refuses a request with a broken image, and with it the whole conversation."""
     if not _MIME.match(mime):
         return "there is no such kind of media"
     if len(data) > MAX_MEDIA_BYTES:

@@ -59,7 +59,7 @@ class ServerClient(Protocol):
 
 
 MakeClient = Callable[[ConfiguredServer, KnownList | None, Callable[[str], None]], ServerClient]
-"""Makes the client of a server; the last argument is to be told when a list has changed."""
+"""Makes the client of a server; the last argument is called when a list has changed."""
 
 
 class ServerAtWork:
@@ -108,7 +108,7 @@ class ServerAtWork:
         return known
 
     async def call(self, tool: str, args: Mapping[str, Any], progress: Progress | None, tell: Callable[[str], None]) -> CallResult:
-        """Raises ServerFailed. `tell` is told what the user should know."""
+        """Raises ServerFailed. `tell` is called with what the user should know."""
         client = await self._ready(tell)
         self.was_called = True
         try:

@@ -69,7 +69,7 @@ def _tame(schema: Any, depth: int, known: frozenset[str]) -> Any:
 
 
 def _word(key: str, value: Any, depth: int, known: frozenset[str]) -> Any:
-    """The value of a keyword, or None where it is none that means anything."""
+    """The value of a keyword, or None if it has no meaning."""
     if key == "type":
         kinds = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         kinds = list(dict.fromkeys(kind.lower() for kind in kinds if isinstance(kind, str) and kind.lower() in _TYPES))

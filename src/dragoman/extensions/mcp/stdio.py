@@ -15,7 +15,7 @@ from dragoman.extensions.mcp.process import ServerProcess
 from dragoman.values.commands import Launch
 
 MOST_GARBAGE_LINES = 10_000
-"""Lines that are no messages: logs that went to the wrong stream. A server that writes nothing else is given up."""
+"""Limit of lines that are not messages, such as logs on the wrong stream. A server that writes nothing else is given up."""
 _CHUNK = 256 * 1024
 _SHOWN_STDERR = 400
 

@@ -108,7 +108,7 @@ def _keep(mime: str, data: bytes) -> Blob:
 
 
 class MissingTool:
-    """A tool that the record has and nobody offers any more: the model is still told of it, as it was."""
+    """A tool that is in the record but no longer offered: its definition is still sent, unchanged."""
 
     def __init__(self, spec: ToolSpec, why: str) -> None:
         self.spec = spec
@@ -125,7 +125,7 @@ class MissingTool:
 
 
 class ToolIndex:
-    """The tools of all servers, by name, to be found by words. It may grow; what the model is told of it stays the same."""
+    """The tools of all servers, by name, for searching. It may grow; the definitions the model gets stay the same."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
@@ -203,7 +203,7 @@ def _inner(args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def search_spec(counts: Mapping[str, int]) -> ToolSpec:
-    """With how many tools each server has, as it is now: a session keeps what it was told."""
+    """With how many tools each server has at the moment; a session keeps the text it began with."""
     servers = ", ".join(f"{name} ({count})" for name, count in counts.items())
     return ToolSpec.of(
         SEARCH,

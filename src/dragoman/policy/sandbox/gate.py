@@ -55,7 +55,7 @@ class GateRefused(Exception):
 
 
 class UnknownHost(Exception):
-    """The host is allowed, and there is no such host."""
+    """The host is allowed, but it does not exist."""
 
 
 Admit = Callable[[str], Awaitable[Reachable]]

@@ -226,7 +226,7 @@ def _put_back(path: str, kept: dict[str, _Kept]) -> None:
 
 
 def _remove_odd(folder: str, before: dict[str, tuple[int, str]]) -> list[str]:
-    """Names that were not there, or are links now, and are none of git's own."""
+    """Names that are new, or are links now, and that git itself does not use."""
     removed = []
     for name, what in sorted(_list(folder).items()):
         was = before.get(name)

@@ -25,7 +25,7 @@ _TRIAL_S = 10.0
 
 
 class SeatbeltSandbox(Sandbox):
-    """A commands.Launch for one workspace. There is no gate: the profile knows addresses and no hosts."""
+    """A commands.Launch for one workspace. There is no gate: a profile can name addresses, but not hosts."""
 
     program = PROGRAM
 
