@@ -3,7 +3,7 @@
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
 first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
 `dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.mcp`, `dragoman.messages`, `dragoman.options`, `dragoman.record`,
-`dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
+`dragoman.rules`, `dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
 """
 
 __version__ = "0.1.0"

@@ -55,7 +55,7 @@ def _approve(options: Options) -> str:
     found = find_hooks(setup)
     chosen = _chosen(found, options.words[1:]) or found.bound(hook for hook in found.hooks if found.state(hook) != "runs")
     _save(setup, lambda: agree(setup.places.hooks_file, chosen))
-    return _changed(options, "approved", chosen)
+    return _report_change(options, "approved", chosen)
 
 
 def _revoke(options: Options) -> str:
@@ -63,10 +63,10 @@ def _revoke(options: Options) -> str:
     found = find_hooks(setup)
     chosen = _chosen(found, options.words[1:]) or found.bound(found.hooks)
     _save(setup, lambda: take_back(setup.places.hooks_file, chosen))
-    return _changed(options, "revoked", chosen)
+    return _report_change(options, "revoked", chosen)
 
 
-def _changed(options: Options, done: str, hooks: Sequence[Hook]) -> str:
+def _report_change(options: Options, done: str, hooks: Sequence[Hook]) -> str:
     if options.output_format == "json":
         return jsontext.dumps({done: [{"id": hook.id, "command": hook.line, "place": str(hook.origin)} for hook in hooks]}) + "\n"
     return changed_words(done, hooks) + "\n"

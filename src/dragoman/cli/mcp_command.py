@@ -83,18 +83,18 @@ def _add(options: Options) -> str | tuple[str, int]:
     path = _own_file(setup, options.scope)
     add_entry(path, name, entry)
     setup = set_up(options)  # with what was written
-    server = _found(setup, name)
+    server = _find_server(setup, name)
     if consent_of(setup).asks_about(server):  # whoever adds a server has said yes to it
         consent_of(setup).decide(server, yes=True)
     reason, known = "", None
     try:
-        known = _asked(setup, server)
+        known = _ask_server(setup, server)
     except (DragomanError, OSError) as error:
         reason = str(error)
     if options.output_format == "json":
         return _json({"added": name, "file": path, "works": not reason, "reason": reason or None, "tools": _names(known)})
     lines = [say("mcp_servers.added", name=name, path=shorten_home(path))]
-    lines.append(_tested(name, known) if known is not None else say("mcp_servers.added_but", reason=reason))
+    lines.append(_test_words(name, known) if known is not None else say("mcp_servers.added_but", reason=reason))
     return "\n".join(lines) + "\n"
 
 
@@ -115,7 +115,7 @@ def _pair(text: str, sign: str, problem: str) -> tuple[str, str]:
 
 def _remove(options: Options) -> str:
     setup = set_up(options)
-    server = _found(setup, options.words[1])
+    server = _find_server(setup, options.words[1])
     if server.origin.program != "dragoman":
         path = setup.places.config_file
         raise InputError(say("mcp_servers.not_ours", name=server.name, where=server.origin, path=path))
@@ -128,21 +128,21 @@ def _remove(options: Options) -> str:
 
 def _test(options: Options) -> str | tuple[str, int]:
     setup = set_up(options)
-    server = _usable(setup, options.words[1])
+    server = _find_usable(setup, options.words[1])
     try:
-        known = _asked(setup, server)
+        known = _ask_server(setup, server)
     except (DragomanError, OSError) as error:
         if options.output_format == "json":
             return _json({"name": server.name, "works": False, "reason": str(error)}), EXIT_FAILED
         return say("failed", message=str(error)) + "\n", EXIT_FAILED
     if options.output_format == "json":
         return _json({"name": server.name, "works": True, "era": known.era, "protocol": known.protocol, "tools": _names(known)})
-    return _tested(server.name, known) + "\n"
+    return _test_words(server.name, known) + "\n"
 
 
 def _approve(options: Options) -> str:
     setup = set_up(options)
-    server = _found(setup, options.words[1])
+    server = _find_server(setup, options.words[1])
     if not consent_of(setup).asks_about(server):
         raise InputError(say("mcp_servers.already", name=server.name, where=server.origin))
     try:
@@ -158,7 +158,7 @@ def _login(options: Options) -> str:
     from dragoman.cli.mcp_login import sign_in, signed_in_lines
 
     setup = set_up(options)
-    server = _usable(setup, options.words[1])
+    server = _find_usable(setup, options.words[1])
     signed = _run(sign_in(setup, server))
     if options.output_format == "json":
         row = {"name": server.name, "issuer": signed.issuer, "scopes": list(signed.scopes), "stored": signed.stored_in}
@@ -170,7 +170,7 @@ def _logout(options: Options) -> str:
     from dragoman.cli.mcp_login import sign_out, signed_out_line
 
     setup = set_up(options)
-    server = _found(setup, options.words[1])
+    server = _find_server(setup, options.words[1])
     out = _run(sign_out(setup, server))
     if options.output_format == "json":
         return _json({"name": server.name, "was_signed_in": out is not None, "revoked": out is not None and out.is_revoked})
@@ -205,7 +205,7 @@ def _row(rows: list[ServerRow], name: str) -> ServerRow:
     return found
 
 
-def _found(setup: Setup, name: str) -> ConfiguredServer:
+def _find_server(setup: Setup, name: str) -> ConfiguredServer:
     found = find(setup)
     server = found.get(name)
     if server is None:
@@ -213,9 +213,9 @@ def _found(setup: Setup, name: str) -> ConfiguredServer:
     return server
 
 
-def _usable(setup: Setup, name: str) -> ConfiguredServer:
-    """A server that may be spoken to. Raises InputError for one that waits for a yes, or cannot be used."""
-    server = _found(setup, name)
+def _find_usable(setup: Setup, name: str) -> ConfiguredServer:
+    """A server that may be used. Raises InputError for one that waits for approval, or cannot be used."""
+    server = _find_server(setup, name)
     verdict = consent_of(setup).verdict(server, lists_of(setup).get(server))
     if verdict not in ("yes", "tools_changed"):
         raise InputError(say(f"mcp_servers.row_{verdict}", name=server.name))
@@ -224,7 +224,7 @@ def _usable(setup: Setup, name: str) -> ConfiguredServer:
     return server
 
 
-def _asked(setup: Setup, server: ConfiguredServer) -> KnownList:
+def _ask_server(setup: Setup, server: ConfiguredServer) -> KnownList:
     from dragoman.app.mcp_clients import ask_once
 
     return _run(ask_once(setup, server, lists_of(setup), consent_of(setup)))
@@ -234,7 +234,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def _tested(name: str, known: KnownList) -> str:
+def _test_words(name: str, known: KnownList) -> str:
     return say(
         "mcp_servers.tested",
         name=name,

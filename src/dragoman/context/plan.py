@@ -132,6 +132,8 @@ class Next(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
+    """The next request item by item, with what was left out and why, and what it costs."""
+
     session_id: str
     deployment: str
     model: str

@@ -58,6 +58,8 @@ ABOUT_CHARS = 200
 
 
 class PlanItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One item of a conversation: its size in the next request, or why it is not in it."""
+
     kind: Kind
     state: State
     tokens: int

@@ -25,7 +25,7 @@ class PruneRule(msgspec.Struct, frozen=True):
 
 
 class PruneSettings(msgspec.Struct, frozen=True):
-    """When outdated results leave what the model sees, and which."""
+    """When old tool results are replaced by placeholders, and which."""
 
     schedule: Schedule = "auto"
     rule: PruneRule = PruneRule()
@@ -40,7 +40,7 @@ class PruneSettings(msgspec.Struct, frozen=True):
 
 
 class CompressSettings(msgspec.Struct, frozen=True):
-    """When older messages are replaced by a summary, and how much of the conversation stays."""
+    """When older messages are replaced by a summary, and how many stay."""
 
     enabled: bool = True
     threshold: float = 0.7
@@ -56,7 +56,7 @@ class CompressSettings(msgspec.Struct, frozen=True):
 
 
 class ContextSettings(msgspec.Struct, frozen=True):
-    """What the model sees of a long conversation: what is pruned, and what is summed up."""
+    """How the conversation is kept within the window."""
 
     prune: PruneSettings = PruneSettings()
     compress: CompressSettings = CompressSettings()

@@ -178,6 +178,8 @@ side find each its own. The run is held weakly: whatever a run opens, such as a 
 
 
 class Allow(msgspec.Struct, frozen=True):
+    """The call may run."""
+
     arguments: str = ""
     """The arguments to run instead, as JSON text, if a person edited them."""
     remember: Literal["once", "session", "saved"] = "once"
@@ -187,6 +189,8 @@ class Allow(msgspec.Struct, frozen=True):
 
 
 class Deny(msgspec.Struct, frozen=True):
+    """The call may not run. The model is given the reason."""
+
     reason: str
 
 

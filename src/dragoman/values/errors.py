@@ -46,6 +46,8 @@ from dragoman.base.words import Sentence, say
 
 
 class DragomanError(Exception):
+    """The root of the tree: everything that we raise on purpose."""
+
     exit_code: ClassVar[int] = 1
 
     def __init__(self, *message: object) -> None:  # as Exception has it, which hides its signature
@@ -83,6 +85,8 @@ def _restore(kind: type[DragomanError], args: tuple[object, ...], attributes: di
 
 
 class InputError(DragomanError):
+    """The caller gave something that cannot be used: an option, a prompt, a name."""
+
     exit_code = 42
 
 
@@ -105,26 +109,38 @@ class InUse(InputError):
 
 
 class ConfigError(DragomanError):
+    """A setting is wrong. The message names the file and the nearest valid setting."""
+
     exit_code = 52
 
 
 class SandboxError(DragomanError):
+    """The mode needs a sandbox, and none works on this machine."""
+
     exit_code = 44
 
 
 class TurnLimit(DragomanError):
+    """The run reached its limit of turns (`Limits.max_turns`). The next run may continue."""
+
     exit_code = 53
 
 
 class ToolBroken(DragomanError):
+    """A tool cannot work at all, for example on a full disk. A tool that merely failed is a result for the model instead."""
+
     exit_code = 54
 
 
 class UntrustedFolder(DragomanError):
+    """The folder must be trusted first."""
+
     exit_code = 55
 
 
 class LoopDetected(DragomanError):
+    """The model kept repeating itself, and the run was stopped."""
+
     exit_code = 56
 
 
@@ -156,6 +172,8 @@ class OutputInvalid(DragomanError):
 
 
 class OutputLimit(DragomanError):
+    """The answer was cut at the output limit."""
+
     exit_code = 59
 
 
@@ -164,6 +182,8 @@ class AnswerTooLong(OutputLimit):
 
 
 class Cancelled(DragomanError):
+    """The run was cancelled. What had come in until then is recorded."""
+
     exit_code = 130
 
 
@@ -213,7 +233,7 @@ class ProviderError(DragomanError):
 
 
 class BadRequest(ProviderError):
-    pass
+    """The service says that the request is wrong (400)."""
 
 
 class ContextOverflow(BadRequest):
@@ -221,18 +241,24 @@ class ContextOverflow(BadRequest):
 
 
 class Unauthorized(ProviderError):
+    """The key is missing, wrong or expired (401)."""
+
     exit_code = 41
 
 
 class Forbidden(ProviderError):
+    """The key is valid, but not for this (403)."""
+
     exit_code = 41
 
 
 class NotFound(ProviderError):
-    pass
+    """There is no such model or URL (404)."""
 
 
 class RateLimited(ProviderError):
+    """Too many requests or tokens at the moment (429)."""
+
     retryable = True
 
 
@@ -243,14 +269,18 @@ class QuotaExhausted(RateLimited):
 
 
 class ServerError(ProviderError):
+    """The service failed (5xx)."""
+
     retryable = True
 
 
 class Overloaded(ServerError):
-    pass
+    """The service has too much to do at the moment (503, 529)."""
 
 
 class ConnectionFailed(ProviderError):
+    """No answer came: the service could not be reached, or the connection broke."""
+
     retryable = True
 
 

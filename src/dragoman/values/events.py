@@ -18,6 +18,8 @@ from dragoman.values.usage import Usage
 
 
 class ResponseStarted(msgspec.Struct, frozen=True, tag=True):
+    """The service has begun to answer."""
+
     response_id: str = ""
     model_version: str = ""
 
@@ -30,10 +32,14 @@ class PromptRead(msgspec.Struct, frozen=True, tag=True):
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag=True):
+    """The next piece of the answer."""
+
     text: str
 
 
 class ThoughtDelta(msgspec.Struct, frozen=True, tag=True):
+    """The next piece of the model's thinking."""
+
     text: str
     subject: str = ""
     """A headline for the thought, if the service writes one."""
@@ -41,25 +47,35 @@ class ThoughtDelta(msgspec.Struct, frozen=True, tag=True):
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True, tag=True):
+    """The model has begun to write a call."""
+
     call_id: str
     name: str
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True, tag=True):
+    """The next piece of a call."""
+
     call_id: str
     arguments: str
     """The next piece of the JSON text. Only for display: ToolCallReady has the call."""
 
 
 class ToolCallReady(msgspec.Struct, frozen=True, tag=True):
+    """The model has written a call completely. It runs once the whole answer is there."""
+
     call: ToolCall
 
 
 class CitationAdded(msgspec.Struct, frozen=True, tag=True):
+    """A source of the answer."""
+
     citation: Citation
 
 
 class UsageUpdated(msgspec.Struct, frozen=True, tag=True):
+    """What the response has used so far."""
+
     usage: Usage
     """Cumulative for this response."""
 
@@ -146,6 +162,8 @@ class SavingChanged(msgspec.Struct, frozen=True, tag="saving"):
 
 
 class ToolCallRequested(msgspec.Struct, frozen=True, tag="tool_call_requested"):
+    """The model wants a call carried out. The answer is complete and recorded."""
+
     call: ToolCall
     prompt_id: str = ""
     client_initiated: bool = False
@@ -153,6 +171,8 @@ class ToolCallRequested(msgspec.Struct, frozen=True, tag="tool_call_requested"):
 
 
 class ToolCallConfirmation(msgspec.Struct, frozen=True, tag="tool_call_confirmation"):
+    """A person is being asked whether a call may run."""
+
     call: ToolCall
     prompt: str = ""
 
@@ -162,6 +182,8 @@ ToolState = Literal["validating", "awaiting_approval", "scheduled", "executing",
 
 
 class ToolCallUpdated(msgspec.Struct, frozen=True, tag="tool_call_updated"):
+    """A call has changed its state, has new output or reports progress."""
+
     call_id: str
     state: ToolState
     output_delta: str = ""
@@ -181,6 +203,8 @@ class ToolCallUpdated(msgspec.Struct, frozen=True, tag="tool_call_updated"):
 
 
 class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
+    """A call has its result, which is recorded and goes to the model."""
+
     call_id: str
     parts: tuple[Part, ...]
     display: str = ""
@@ -203,14 +227,18 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
 
 
 class StreamInvalid(msgspec.Struct, frozen=True, tag="invalid_stream"):
+    """An answer could not be used: empty, cut inside a call, or with a call that cannot be read."""
+
     reason: str
 
 
 class UserCancelled(msgspec.Struct, frozen=True, tag="user_cancelled"):
-    pass
+    """The run was cancelled."""
 
 
 class ErrorRaised(msgspec.Struct, frozen=True, tag="error"):
+    """The run failed with this error."""
+
     message: str
     error_type: str = ""
     retryable: bool = False
@@ -218,11 +246,15 @@ class ErrorRaised(msgspec.Struct, frozen=True, tag="error"):
 
 
 class TurnFinished(msgspec.Struct, frozen=True, tag="finished"):
+    """The run is over, and this is why the last answer ended."""
+
     reason: FinishReason
     usage: Usage = Usage()
 
 
 class ContextPruned(msgspec.Struct, frozen=True, tag="pruned"):
+    """Old results were replaced by placeholders in what the model sees."""
+
     call_ids: tuple[str, ...]
     saved_tokens: int = 0
     window: int = 0
@@ -237,6 +269,8 @@ class CompressionStarted(msgspec.Struct, frozen=True, tag="compressing"):
 
 
 class ContextCompressed(msgspec.Struct, frozen=True, tag="compressed"):
+    """Older messages were replaced by a summary, or could not be: see `status`."""
+
     status: str
     original_tokens: int = 0
     new_tokens: int = 0
@@ -245,11 +279,15 @@ class ContextCompressed(msgspec.Struct, frozen=True, tag="compressed"):
 
 
 class ContextOverflowed(msgspec.Struct, frozen=True, tag="overflow"):
+    """The request is longer than the model's window, and nothing more can be left out."""
+
     estimated_tokens: int
     limit_tokens: int
 
 
 class LoopSuspected(msgspec.Struct, frozen=True, tag="loop_detected"):
+    """The model seems to repeat itself."""
+
     reason: str
     count: int = 1
 

@@ -33,6 +33,8 @@ class Opaque(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
+    """Text of a message."""
+
     text: str
     opaque: Opaque | None = None
 
@@ -48,6 +50,8 @@ class Thought(msgspec.Struct, frozen=True, omit_defaults=True, tag="thought"):
 
 
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, tag="call"):
+    """A call that the model wants carried out."""
+
     id: str
     """Unique in its conversation: duplicate and empty ids are replaced when an answer is read."""
     name: str
@@ -77,6 +81,8 @@ class FileRef(msgspec.Struct, frozen=True, tag="file"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, tag="result"):
+    """The result of a call, for the model."""
+
     call_id: str
     name: str
     content: tuple[Text | Blob | FileRef, ...] = ()
@@ -251,14 +257,17 @@ Content = str | Part | Message
 
 
 def user(*content: str | Part) -> Message:
+    """A message of the user, from texts and parts."""
     return Message("user", tuple(map(_part, content)))
 
 
 def assistant(*content: str | Part) -> Message:
+    """A message of the model, from texts and parts."""
     return Message("assistant", tuple(map(_part, content)))
 
 
 def tool_result(call: ToolCall, *content: str | Text | Blob | FileRef, is_error: bool = False) -> ToolResult:
+    """The result of a call, from texts and parts."""
     parts = tuple(Text(jsontext.valid_unicode(item)) if isinstance(item, str) else item for item in content)
     return ToolResult(call.id, call.name, parts, is_error)
 

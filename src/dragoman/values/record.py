@@ -99,6 +99,8 @@ class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
 
 
 class ToolStarted(_Entry, frozen=True, tag="tool_started"):
+    """A call that is about to run; written before it does anything."""
+
     call_id: str
     name: str
     arguments: str = ""
@@ -256,6 +258,8 @@ class Spent(_Entry, frozen=True, tag="spent"):
 
 
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
+    """Another model answers from here on."""
+
     model: str
     deployment: str = ""
     window: int = 0
@@ -279,6 +283,8 @@ class Rewound(_Entry, frozen=True, tag="rewound"):
 
 
 class Titled(_Entry, frozen=True, tag="titled"):
+    """The session has this title from here on."""
+
     title: str
 
 

@@ -79,6 +79,8 @@ class McpTool(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class McpPrompt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A prompt that a server offers."""
+
     name: str
     title: str = ""
     description: str = ""
@@ -86,6 +88,8 @@ class McpPrompt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class McpResource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A resource that a server offers, or a template for several."""
+
     uri: str
     """Or a template of one, with `{names}`."""
     name: str = ""
@@ -141,6 +145,8 @@ class Elicitation(msgspec.Struct, frozen=True):
 
 
 class Elicited(msgspec.Struct, frozen=True):
+    """The user's answer to an Elicitation."""
+
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 

@@ -3,10 +3,10 @@
     McpError                    `.server`: which one
     ├── ServerNotStarted        its program could not be started
     ├── ServerDied              its program ended, or its connection was lost; `.exit_code_of_server`, `.stderr`
-    ├── ServerTimedOut          nothing was heard in time
-    ├── ServerRefused           HTTP status that is no answer; `.status`, `.challenges` (401 and 403: somebody must sign in)
-    │   └── SessionLost         it has forgotten our session, which must be begun anew
-    ├── NotJson                 what was to be sent is no JSON
+    ├── ServerTimedOut          nothing came from it in time
+    ├── ServerRefused           an HTTP status other than 2xx; `.status`, `.challenges` (401 and 403: somebody must sign in)
+    │   └── SessionLost         it has forgotten our session, which must be started again
+    ├── NotJson                 what was to be sent is not JSON
     ├── ServerGarbled           it said something that is not MCP
     └── ProtocolError           it answered with an error; `.code`, `.data`
 
@@ -31,14 +31,18 @@ MODERN_CODES = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSI
 
 
 class McpError(DragomanError):
+    """Anything that goes wrong with a server."""
+
     server: str = ""
 
 
 class ServerNotStarted(McpError):
-    pass
+    """The server's program could not be started."""
 
 
 class ServerDied(McpError):
+    """The server's program ended, or its connection was lost."""
+
     def __init__(self, message: str, exit_code: int | None = None, stderr: str = "") -> None:
         super().__init__(message)
         self.exit_code_of_server = exit_code
@@ -48,10 +52,12 @@ class ServerDied(McpError):
 
 
 class ServerTimedOut(McpError):
-    pass
+    """Nothing came from the server in time."""
 
 
 class ServerRefused(McpError):
+    """The server refused the HTTP request."""
+
     def __init__(self, message: str, status: int, body: str = "", challenges: str = "") -> None:
         super().__init__(message)
         self.status = status
@@ -66,14 +72,16 @@ class SessionLost(ServerRefused):
 
 
 class NotJson(McpError):
-    pass
+    """What was to be sent to the server is not JSON."""
 
 
 class ServerGarbled(McpError):
-    pass
+    """The server sent something that is not MCP."""
 
 
 class ProtocolError(McpError):
+    """The server answered with a JSON-RPC error."""
+
     def __init__(self, message: str, code: int, data: Any = None, status: int = 200) -> None:
         super().__init__(message)
         self.code = code
