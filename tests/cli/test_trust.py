@@ -68,6 +68,19 @@ def test_trust_is_remembered_and_taken_back(place: Place, serve: Serve) -> None:
     place.run("trust", "--revoke").complaint(42, "nothing is saved")
 
 
+@pytest.mark.parametrize("words", [("mcp", "approve", "harbour"), ("hooks", "approve"), ("skills", "show", "poet")])
+def test_what_a_folder_brings_cannot_be_approved_before_it_is_trusted(place: Place, words: tuple[str, ...]) -> None:
+    """It was not read: "there is no such server" would not be true."""
+    (place.work / ".mcp.json").write_text('{"mcpServers": {"harbour": {"command": "true"}}}')
+    place.run(*words).complaint(55, NOT_READ)
+
+
+def test_lists_say_what_was_not_read(place: Place) -> None:
+    (place.work / ".mcp.json").write_text('{"mcpServers": {"harbour": {"command": "true"}}}')
+    for words in (("hooks",), ("agents", "--output-format", "json")):
+        assert NOT_READ in place.run(*words).out
+
+
 def test_a_repository_cloned_into_a_trusted_folder_is_not(place: Place, serve: Serve) -> None:
     fill(place)
     cloned = place.work / "cloned"

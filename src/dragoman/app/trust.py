@@ -20,6 +20,7 @@ from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.loop.surroundings import repository_root
 from dragoman.policy.trust import TrustDecision, is_too_wide, judge_folder, read_decisions, save_decision
+from dragoman.values.errors import UntrustedFolder
 
 MAX_NAMES = 6
 Answer = Literal["yes", "no"]
@@ -41,6 +42,12 @@ def trust_notices(trust: FolderTrust) -> tuple[str, ...]:
         return tuple(lines)
     key = "trust_too_wide" if trust.state == "too_wide" else "trust_not_given"
     return (*lines, say(key, names=trust_names(trust)))
+
+
+def require_trust(trust: FolderTrust) -> None:
+    """For actions about what a folder brings: raises UntrustedFolder if its files were not read."""
+    if not trust.is_trusted and trust.files:
+        raise UntrustedFolder(trust_notices(trust)[-1])
 
 
 def find_trust(options: Options, env: Mapping[str, str], places: Places, workspace: str) -> FolderTrust:

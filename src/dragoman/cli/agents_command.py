@@ -9,6 +9,7 @@ from dragoman.app.notices import one_for_each_file
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.app.subagents import find_subagents
+from dragoman.app.trust import trust_notices
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
@@ -29,7 +30,7 @@ def run_agents(options: Options) -> str:
         raise InputError(say("too_many_words", command="agents list", word=one_line(options.words[1], 60)))
     setup = set_up(options)
     found, notices = find_subagents(setup, setup.config.model.partition("/")[0])
-    notices = one_for_each_file((*setup.wrong_files, *notices))
+    notices = one_for_each_file((*setup.wrong_files, *notices, *trust_notices(setup.trust)))
     agents = all_agents(found)
     if options.output_format == "json":
         return jsontext.dumps({"agents": [_as_json(agent) for agent in agents], "notices": list(notices)}) + "\n"

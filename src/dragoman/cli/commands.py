@@ -210,12 +210,8 @@ class SlashCommands:
     def _hooks(self, rest: str) -> None:
         from dragoman.cli.hooks_command import for_conversation
 
-        try:
-            said = for_conversation(self._conversation.setup, rest.split())
-        except InputError as error:
-            self._say(str(error), "yellow")
-            return
-        for line in said.splitlines():
+        said = self._try(lambda: for_conversation(self._conversation.setup, rest.split()))
+        for line in (said or "").splitlines():
             self._conversation.screen.line(line)
 
     def _usage(self, rest: str) -> None:

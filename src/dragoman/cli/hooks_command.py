@@ -15,6 +15,7 @@ from dragoman.app.notices import one_for_each_file
 from dragoman.app.opening import run_loop
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
+from dragoman.app.trust import require_trust, trust_notices
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
@@ -45,15 +46,18 @@ def _list(options: Options) -> str:
 
 
 def _with_wrong_files(setup: Setup) -> HooksOf:
-    """With notices about files that may define hooks and are broken as a whole."""
+    """With notices about files that may define hooks, and are broken as a whole or not read because the folder is not trusted."""
     found = find_hooks(setup)
-    return msgspec.structs.replace(found, notices=one_for_each_file((*setup.wrong_files, *found.notices)))
+    notices = (*setup.wrong_files, *found.notices, *trust_notices(setup.trust))
+    return msgspec.structs.replace(found, notices=one_for_each_file(notices))
 
 
 def _approve(options: Options) -> str:
     setup = set_up(options)
     found = find_hooks(setup)
-    chosen = _chosen(found, options.words[1:]) or found.bound(hook for hook in found.hooks if found.state(hook) != "runs")
+    chosen = _chosen(setup, found, options.words[1:]) or found.bound(hook for hook in found.hooks if found.state(hook) != "runs")
+    if not chosen:
+        require_trust(setup.trust)
     _save(setup, lambda: agree(setup.places.hooks_file, chosen))
     return _report_change(options, "approved", chosen)
 
@@ -61,7 +65,7 @@ def _approve(options: Options) -> str:
 def _revoke(options: Options) -> str:
     setup = set_up(options)
     found = find_hooks(setup)
-    chosen = _chosen(found, options.words[1:]) or found.bound(found.hooks)
+    chosen = _chosen(setup, found, options.words[1:]) or found.bound(found.hooks)
     _save(setup, lambda: take_back(setup.places.hooks_file, chosen))
     return _report_change(options, "revoked", chosen)
 
@@ -74,7 +78,7 @@ def _report_change(options: Options, done: str, hooks: Sequence[Hook]) -> str:
 
 def changed_words(done: str, hooks: Sequence[Hook]) -> str:
     if not hooks:
-        return say("hooks_nothing_to_approve")
+        return say("hooks_nothing_to_approve" if done == "approved" else "approvals_nothing_revoked")
     return "\n".join([say(f"hooks_{done}"), *(f"  {hook_line(hook)}" for hook in hooks)])
 
 
@@ -178,8 +182,9 @@ def as_json(hook: Hook, found: HooksOf) -> dict[str, Any]:
     return {**msgspec.to_builtins(hook), "id": hook.id, "state": found.state(hook), "place": str(hook.origin)}
 
 
-def _chosen(found: HooksOf, ids: Sequence[str]) -> tuple[Hook, ...]:
+def _chosen(setup: Setup, found: HooksOf, ids: Sequence[str]) -> tuple[Hook, ...]:
     if unknown := [each for each in ids if not any(hook.id == each for hook in found.hooks)]:
+        require_trust(setup.trust)
         raise InputError(say("hooks_no_such", id=one_line(unknown[0], 40)))
     return found.bound(hook for hook in found.hooks if hook.id in ids)
 
@@ -195,12 +200,14 @@ def _save(setup: Setup, change: Any) -> None:
 
 
 def for_conversation(setup: Setup, words: Sequence[str]) -> str:
-    """What `/hooks …` says. Raises InputError."""
+    """What `/hooks …` says. Raises InputError, UntrustedFolder."""
     found = _with_wrong_files(setup)
     if not words:
         return "\n".join(lines_of(found))
     if words[0] != "approve" or len(words) > 2:
         raise InputError(say("hooks_slash_usage"))
-    chosen = _chosen(found, words[1:]) or found.bound(hook for hook in found.hooks if found.state(hook) != "runs")
+    chosen = _chosen(setup, found, words[1:]) or found.bound(hook for hook in found.hooks if found.state(hook) != "runs")
+    if not chosen:
+        require_trust(setup.trust)
     _save(setup, lambda: agree(setup.places.hooks_file, chosen))
     return changed_words("approved", chosen)

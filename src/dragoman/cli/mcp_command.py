@@ -14,6 +14,7 @@ from dragoman.app.mcp_rows import ServerRow, no_such_server, rows_of
 from dragoman.app.notices import one_for_each_file
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
+from dragoman.app.trust import require_trust
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
@@ -54,8 +55,9 @@ def _list(options: Options) -> str:
 
 
 def _get(options: Options) -> str:
-    rows, _ = rows_of(set_up(options))
-    row = _row(rows, options.words[1])
+    setup = set_up(options)
+    rows, _ = rows_of(setup)
+    row = _row(setup, rows, options.words[1])
     if options.output_format == "json":
         return _json(row.to_json() | {"definitions": _definitions(row.known)})
     server = row.server
@@ -198,9 +200,10 @@ def _own_file(setup: Setup, scope: str) -> str:
     return setup.loaded.files[0].path
 
 
-def _row(rows: list[ServerRow], name: str) -> ServerRow:
+def _row(setup: Setup, rows: list[ServerRow], name: str) -> ServerRow:
     found = next((row for row in rows if row.server.name == name), None)
     if found is None:
+        require_trust(setup.trust)
         raise no_such_server(name, [row.server for row in rows])
     return found
 
@@ -209,6 +212,7 @@ def _find_server(setup: Setup, name: str) -> ConfiguredServer:
     found = find(setup)
     server = found.get(name)
     if server is None:
+        require_trust(setup.trust)
         raise no_such_server(name, found.servers)
     return server
 

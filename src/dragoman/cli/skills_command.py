@@ -11,6 +11,7 @@ from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, set_up
 from dragoman.app.skills import skills_of
 from dragoman.app.slash_commands import FileCommands, origin_words
+from dragoman.app.trust import require_trust, trust_notices
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
@@ -55,7 +56,7 @@ def _list_skills(options: Options) -> str:
     return _json(
         {"skills": [_skill_json(skill) for skill in found.found], "tokens": catalogue_tokens(found.found)},
         found.problems,
-        setup.wrong_files,
+        (*setup.wrong_files, *trust_notices(setup.trust)),
     )
 
 
@@ -67,7 +68,8 @@ def skill_lines(setup: Setup) -> list[str]:
         only = f" ({say('skills.by_user_only', name=skill.name)})" if not skill.for_model else ""
         lines += [f"{skill.name}{only}", f"  {one_line(skill.description, 160)}", f"  {origin_words(skill.origin)}"]
     lines += ["", say("skills.tokens", count=len(found.found), tokens=catalogue_tokens(found.found))] if lines else [say("skills.none")]
-    return [*lines, *(f"! {problem}" for problem in one_for_each_file((*setup.wrong_files, *map(str, found.problems))))]
+    problems = (*setup.wrong_files, *map(str, found.problems), *trust_notices(setup.trust))
+    return [*lines, *(f"! {problem}" for problem in one_for_each_file(problems))]
 
 
 def catalogue_tokens(skills: Collection[Skill]) -> int:
@@ -78,9 +80,11 @@ def catalogue_tokens(skills: Collection[Skill]) -> int:
 
 def _show_skill(options: Options) -> str:
     name = options.words[1].removeprefix("/")
-    found = skills_of(set_up(options))
+    setup = set_up(options)
+    found = skills_of(setup)
     skill = found.named(name)
     if skill is None:
+        require_trust(setup.trust)
         hint = did_you_mean(name, [each.name for each in found.found])
         raise InputError(say("skills.not_found", name=one_line(name, 60), hint=hint))
     try:
