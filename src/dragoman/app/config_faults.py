@@ -27,6 +27,8 @@ _TYPE_NAMES = {
 
 
 class ConfigFault(msgspec.Struct, frozen=True):
+    """What is wrong with a configuration file: the key, and a sentence for the user."""
+
     path: list[str]
     """The key, as a path from the top level."""
     message: str

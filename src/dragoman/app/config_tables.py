@@ -80,6 +80,8 @@ class LoopGuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which tools there are, and their limits."""
+
     disabled: tuple[str, ...] = ()
     max_output_chars: Annotated[int, Meta(ge=1_000, le=10_000_000)] = _LIMITS.max_output_chars
     shell_timeout_s: Annotated[float, Meta(ge=1, le=86_400)] = _LIMITS.shell_timeout_s
@@ -166,6 +168,8 @@ class CompressTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContextTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the conversation is kept within the window."""
+
     prune: PruneTable = PruneTable()
     compress: CompressTable = CompressTable()
 
@@ -252,6 +256,8 @@ class UiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that can be configured, with its defaults."""
+
     model: str = ""
     fallback: tuple[str, ...] = ()
     approval: Approval = "default"
@@ -292,6 +298,8 @@ class ConfigSource(msgspec.Struct, frozen=True):
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
+    """One configuration file, and whether it was read."""
+
     path: str
     kind: Literal["user", "project"]
     state: Literal["read", "absent", "ignored"]
@@ -299,6 +307,8 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 
 class LoadedConfig(msgspec.Struct, frozen=True):
+    """The configuration in effect, and which file or option set each value."""
+
     config: Config
     sources: dict[str, ConfigSource]
     """Dotted key → where it was set. Keys that were not set are missing."""

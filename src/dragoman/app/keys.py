@@ -15,6 +15,8 @@ from dragoman.values.profile import Deployment
 
 
 class KeySource(msgspec.Struct, frozen=True):
+    """Where the key of a service comes from."""
+
     kind: Literal["variable", "keyring", "file"]
     variable: str = ""
 

@@ -69,6 +69,8 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
+    """One feature that `dragoman doctor --live` tries."""
+
     name: str
     plan: Callable[[Service], list[Planned]]
     """What `run` will send at most. Raises Unsupported if the model or service has no such feature, Skipped with another reason."""

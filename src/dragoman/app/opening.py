@@ -51,6 +51,8 @@ T = TypeVar("T")
 
 
 class Opened(msgspec.Struct, frozen=True):
+    """An agent that is ready, and what the user should know before it runs."""
+
     agent: Agent
     notices: tuple[str, ...]
     """To show to the user before the first run."""

@@ -28,6 +28,8 @@ _USERS = {"claude": ("CLAUDE.md",), "codex": ("AGENTS.override.md", "AGENTS.md")
 
 
 class OtherMemory(msgspec.Struct, frozen=True):
+    """Memory that other programs keep, and notices about what could not be read."""
+
     users: tuple[str, ...] = ()
     """Paths of the user's own files."""
     names: tuple[str, ...] = ()

@@ -31,6 +31,8 @@ Read = Callable[..., ReadRules]
 
 
 class OtherRules(msgspec.Struct, frozen=True):
+    """Rules of other programs, and notices about what could not be used."""
+
     rules: tuple[Rule, ...] = ()
     notices: tuple[str, ...] = ()
 

@@ -33,6 +33,8 @@ _ENV = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "none",
 
 
 class Worktree(msgspec.Struct, frozen=True):
+    """A git worktree that a session works in."""
+
     path: str
     branch: str
     main: str

@@ -64,7 +64,7 @@ class FileDamaged(Exception):
 
 
 class StoredSecrets:
-    """The secrets of one file. `tell` is told what was put right."""
+    """The secrets of one file. `tell` is called with what had to be repaired."""
 
     def __init__(self, file: str, tell: Callable[[str], None]) -> None:
         self.file = file

@@ -71,6 +71,8 @@ class Asking(Protocol):
 
 
 class Holding(Protocol):
+    """A screen that can be held while a question is open."""
+
     def hold(self) -> AbstractContextManager[None]:
         """While it is open, nothing else is shown."""
         ...

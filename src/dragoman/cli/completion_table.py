@@ -47,6 +47,8 @@ class Word(NamedTuple):
 
 
 class CompletedOption(NamedTuple):
+    """An option as the completion scripts need it."""
+
     names: tuple[str, ...]
     takes: Literal["nothing", "value", "maybe", "many"]
     choices: tuple[str, ...]

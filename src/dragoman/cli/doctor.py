@@ -39,6 +39,8 @@ _MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
 
 
 class Finding(msgspec.Struct, frozen=True):
+    """One line of `dragoman doctor`."""
+
     what: str
     state: Literal["ok", "warning", "broken"]
     text: str

@@ -40,6 +40,8 @@ def run_headless(options: Options) -> int:
 
 
 class Headless:
+    """One answer without a conversation: `dragoman -p`."""
+
     def __init__(self, options: Options) -> None:
         self._options = options
         self.interrupts = Interrupts(self._end_early, raises=False)

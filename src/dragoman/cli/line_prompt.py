@@ -15,6 +15,8 @@ PASTE_S = 0.03
 
 
 class LinePrompt:
+    """Reads a prompt in the plain conversation, with readline if there is one."""
+
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._readline: Any = None

@@ -58,6 +58,8 @@ def _require_http(setup: Setup) -> None:
 
 
 class LiveCommand:
+    """`dragoman doctor --live`: asks first, tries every feature, and prints the results."""
+
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._options = setup.options

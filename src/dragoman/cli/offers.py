@@ -19,6 +19,8 @@ MAX_OFFERS = 20
 
 
 class Offer(NamedTuple):
+    """A server or hook of the project that the user is asked about."""
+
     lines: tuple[str, ...]
     """What would run, whole, and where it stands."""
     decide: Callable[[bool], None]

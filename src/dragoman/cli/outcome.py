@@ -19,6 +19,8 @@ EXIT_BROKEN = 1
 
 
 class Failure(msgspec.Struct, frozen=True):
+    """Why a run failed."""
+
     message: str
     type: str
     exit_code: int

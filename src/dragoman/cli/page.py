@@ -41,6 +41,8 @@ def look_of(color: Literal["auto", "always", "never"]) -> Look:
 
 
 class Page:
+    """Collects the lines that a command prints, within the width of the terminal."""
+
     def __init__(self, look: Look) -> None:
         self.look = look
         self._lines: list[str] = []

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
+    """Shows a run in one of the output formats."""
+
     def begin(self, agent: Agent, prompt: str) -> None: ...
 
     def take(self, event: TurnEvent) -> None:

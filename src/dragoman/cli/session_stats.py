@@ -35,6 +35,8 @@ CostOf = Callable[[Sequence[Entry]], float | None]
 
 
 class ModelStats(msgspec.Struct):
+    """What one model was asked and what it used."""
+
     requests: int = 0
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -43,6 +45,8 @@ class ModelStats(msgspec.Struct):
 
 
 class ToolStats(msgspec.Struct):
+    """How often one tool was called."""
+
     calls: int = 0
     failed: int = 0
     ms: int = 0

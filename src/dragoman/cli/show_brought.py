@@ -28,6 +28,8 @@ class BroughtRow(msgspec.Struct, frozen=True):
 
 
 class Brought(msgspec.Struct, frozen=True):
+    """What others bring, as `dragoman config` shows it."""
+
     skills: tuple[BroughtRow, ...] = ()
     commands: tuple[BroughtRow, ...] = ()
     subagents: tuple[BroughtRow, ...] = ()

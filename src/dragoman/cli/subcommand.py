@@ -25,6 +25,8 @@ from dragoman.values.errors import InputError
 
 
 class Printed(NamedTuple):
+    """What a subcommand printed."""
+
     text: str
     notices: tuple[str, ...]
     """What it wrote to standard error, a line each."""

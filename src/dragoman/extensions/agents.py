@@ -79,9 +79,11 @@ class AgentDefinition(msgspec.Struct, frozen=True):
 
 
 class FoundAgents(msgspec.Struct, frozen=True):
+    """The subagents that are defined."""
+
     agents: tuple[AgentDefinition, ...] = ()
     notices: tuple[str, ...] = ()
-    """What is wrong with definitions, and tools that nothing here is called."""
+    """What is wrong with definitions, and names of tools that do not exist here."""
 
 
 def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()) -> FoundAgents:

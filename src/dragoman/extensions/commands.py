@@ -51,6 +51,8 @@ class FileCommand(msgspec.Struct, frozen=True):
 
 
 class FoundCommands(msgspec.Struct, frozen=True):
+    """The slash commands that files define."""
+
     found: tuple[FileCommand, ...] = ()
     problems: tuple[SourceProblem, ...] = ()
 

@@ -18,6 +18,8 @@ _FILE = re.compile(r"\{file:([^}]+)\}")
 
 
 class DefinedTable(msgspec.Struct, frozen=True):
+    """An agent or a command that opencode.json defines."""
+
     name: str
     values: dict[str, Any]
     origin: Origin

@@ -75,6 +75,8 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class FoundPlugins(msgspec.Struct, frozen=True):
+    """The plugins that are installed."""
+
     found: tuple[Plugin, ...] = ()
     problems: tuple[SourceProblem, ...] = ()
 

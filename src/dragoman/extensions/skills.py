@@ -53,6 +53,8 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 class FoundSkills(msgspec.Struct, frozen=True):
+    """The skills that files define."""
+
     found: tuple[Skill, ...] = ()
     problems: tuple[SourceProblem, ...] = ()
 

@@ -76,7 +76,7 @@ def stop_run(reason: str) -> None:
 
 
 def tell_user(event: TurnEvent) -> bool:
-    """Tell those who watch the run at work. False: there is none."""
+    """Tell those who watch the run at work; False if there is no run."""
     run: Any = run_at_work.get()()
     if run is not None:
         run.tell(event)
@@ -84,7 +84,7 @@ def tell_user(event: TurnEvent) -> bool:
 
 
 def tell_model(text: str) -> bool:
-    """Have the model told with the next request of the run at work. False: there is none."""
+    """Give the model this text with the next request of the run at work; False if there is no run."""
     run: Any = run_at_work.get()()
     if run is None or run._harness.hooks is None:
         return False

@@ -121,7 +121,7 @@ class Account:
             self._under_way.append(least)
 
     def close(self, least: LeastUse, usage: Usage, usd: float | None) -> None:
-        """What the request took, as far as it was told. May be called from anywhere, also by the garbage collector."""
+        """What the request used, as far as the service said. May be called from anywhere, also by the garbage collector."""
         self._told.append((least, usage, usd, 0))
 
     def withdraw(self, least: LeastUse) -> None:

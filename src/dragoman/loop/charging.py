@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dragoman.loop.history import History
 
 NOT_CALLED = "the budget for this is used up, and the run ends here"
-"""What the model is told of a call that there is no budget for."""
+"""What the model is told about a call that the budget does not cover."""
 
 
 class Spender(Protocol):
@@ -145,7 +145,7 @@ class Purse:
     # --- tool calls
 
     def watch(self, decide: Decide) -> Decide:
-        """`decide` for a scheduler: a call that there is no budget for is refused, and nobody is asked about it."""
+        """`decide` for a scheduler: a call that the budget does not cover is refused, and nobody is asked about it."""
 
         def decide_within(call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
             try:
@@ -231,7 +231,7 @@ class Charged(WrappingProvider):
 
 
 class _Attempt:
-    """One request under way, sent at once or after a wait. It is closed once, with what was told of its usage by then."""
+    """One request under way, sent at once or after a wait. It is closed once, with the usage that was reported by then."""
 
     def __init__(self, purse: Purse, provider: Provider, request: Request, model: str, wait_s: float = 0.0) -> None:
         self.model = model
@@ -251,7 +251,7 @@ class _Attempt:
         self._has_begun = self._has_begun or not isinstance(event, FieldOmitted | RequestDelayed)
 
     def end(self, *, may_have_cost: bool = True) -> None:
-        """It ended before the service had told everything; one that was refused, or not sent yet, took nothing."""
+        """It ended before the service had reported everything; one that was refused, or not sent yet, used nothing."""
         was_sent = self._has_begun or (may_have_cost and time.monotonic() >= self._sent_s)
         self.finish(msgspec.structs.replace(self._usage, incomplete=1) if was_sent else Usage())
 

@@ -69,7 +69,7 @@ def take_back(history: History, before: Entry | None) -> list[TurnEvent]:
 
 
 def close_calls(harness: Harness, scheduler: Scheduler | None, requested: Collection[str], *, by_user: bool) -> list[TurnEvent]:
-    """Record the results. Returns what to tell of the calls that were told before, which are `requested`."""
+    """Record the results. Returns the events for the calls that were announced before, which are `requested`."""
     events: list[TurnEvent] = []
     for call in harness.session.history.view.open_calls:
         closed = tool_result(call, _text_for(call, scheduler, by_user=by_user), is_error=True)

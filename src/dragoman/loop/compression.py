@@ -55,7 +55,7 @@ class Summariser:
     async def sum_up(
         self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, *, may_switch: bool = False, limit: int = 0
     ) -> Compression:
-        """Record the summary, or why there is none. With `may_switch`, a service that keeps refusing raises: another model may do it.
+        """Record the summary, or why there is no summary. With `may_switch`, a service that keeps refusing raises: another model may do it.
 
         `limit`: the window that forces it, if one does.
         """

@@ -25,7 +25,7 @@ class LoopGuard:
         """Whether any call was made twice."""
 
     def check_call(self, call: ToolCall, *, failed: bool) -> str:
-        """Count a call and its outcome. To wait again for a background command is no circle."""
+        """Count a call and its outcome. Waiting again for a background command does not count as repetition."""
         if call.name == "shell_output" and (jsontext.decode_object(call.arguments) or {}).get("wait_s"):
             return ""
         key = _key(call)

@@ -144,7 +144,7 @@ class Servers:
         return self._thread
 
     async def _start(self) -> None:
-        """All at once. The first that fails is told, and ends the others."""
+        """All at once. If one fails, its error is raised and the others are ended."""
         from dragoman.extensions.mcp.running import ServerAtWork
 
         self._running = {each.name: ServerAtWork(each, _Unsaved(), self._make_client, _ignore) for each in self._servers}

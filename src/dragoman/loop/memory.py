@@ -56,6 +56,8 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
+    """The memory files of a workspace, and what is wrong with them."""
+
     files: tuple[tuple[str, str], ...] = ()
     """The path of each, and its text with imports inserted."""
     untrusted: tuple[str, ...] = ()

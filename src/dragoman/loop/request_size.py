@@ -17,6 +17,8 @@ COUNTING_S = 15.0
 
 
 class RequestSize:
+    """How long the next request is."""
+
     def __init__(self, session: Session) -> None:
         self._session = session
         self._history = session.history

@@ -114,7 +114,7 @@ class Room:
         return False
 
     async def sum_up(self, focus: str, emit: Emit, at_most: int = 0, *, may_switch: bool = True, limit: int = 0) -> Compression:
-        """One summary and what comes of it. Where it is of no use and the request too long, results go instead.
+        """One summary and what comes of it. If it does not help and the request is too long, results are dropped instead.
 
         `limit`: the window that forces it, and for which alone it holds.
         """
@@ -148,7 +148,7 @@ class Room:
         return done
 
     async def _ask_hooks(self, focus: str, *, is_asked_for: bool) -> str | Deny:
-        """What matters in the summary, as the hooks have it; or why there shall be none."""
+        """What hooks want the summary to focus on; or why they refuse it."""
         if self.hooks is None:
             return focus
         return await self.hooks.before_compress(self._session.id, "manual" if is_asked_for else "auto", focus)

@@ -75,7 +75,7 @@ class Run(RunHandle[T]):
         self._before: Entry | None = None
         """What stood before the prompt."""
         self._requested: set[str] = set()
-        """Ids of the calls that were told; those of an answer that was stopped were not."""
+        """Ids of the calls that were announced; those of an answer that was stopped were not."""
         self.turn = 0
         self._requests = 0
         self._hand_overs = 0

@@ -19,6 +19,8 @@ STORED = "stored"
 
 
 class SearchModel(NamedTuple):
+    """A model that can search, and where its key comes from."""
+
     name: str
     """`deployment/model`."""
     variable: str

@@ -251,7 +251,7 @@ class SessionLog:
         return self._stored
 
     def begin(self, session: Session, directories: Sequence[str]) -> None:
-        """Make the file, unless it is there. A conversation that cannot be kept is held all the same, and the user is told."""
+        """Make the file, unless it is there. A conversation that cannot be saved goes on all the same, and the user is told."""
         if self._stored is not None or session.history.entries:
             return
         try:
@@ -276,7 +276,7 @@ class SessionLog:
         self._writing.add(folders)
 
     def close(self) -> None:
-        """Write what is left, and let others have it."""
+        """Write what is left, and release the session for others."""
         if self._writing is not None:
             self._writing.remove()
         if self._stored is not None:

@@ -90,7 +90,7 @@ def _earlier_descriptions(history: History) -> list[str]:
 def gather_surroundings(
     directories: Sequence[str], memory: Sequence[tuple[str, str]] = (), temporary: str = "", skills: Sequence[tuple[str, str]] = ()
 ) -> Surroundings:
-    """`temporary` is the project's own folder, made here; if it is not given or cannot be made, the system's is told."""
+    """`temporary` is the project's own folder, made here; if it is not given or cannot be made, the model is told of the system's."""
     return Surroundings(
         date=today(os.environ),
         system=sys.platform,

@@ -139,7 +139,7 @@ def _part(part: Part) -> dict[str, Any]:
         case FileRef():
             return {"type": "uri", "mime_type": part.mime, "modality": _modality(part.mime), "uri": part.uri}
         case Blob():
-            # Its bytes would make the span larger than any collector takes: what is there is told, not what is in it.
+            # Its bytes would make the span larger than any collector accepts: only its type and hash are recorded.
             return {"type": "file", "mime_type": part.mime, "modality": _modality(part.mime), "file_id": part.sha256}
         case Citation():
             return {"type": "citation", "uri": part.uri, "title": part.title}
@@ -162,4 +162,4 @@ def _decoded(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return text  # a call that could not be read is told as it was written
+        return text  # a call that could not be parsed is recorded as it was written

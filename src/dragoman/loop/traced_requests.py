@@ -221,7 +221,7 @@ def conversation_attributes() -> Attributes:
 
 
 def usage_attributes(usage: Usage | None) -> Attributes:
-    """What was told: an unknown count is left out, and so are kinds of tokens there were none of."""
+    """What the service reported: unknown counts are left out, and so are kinds of tokens that were not used."""
     if usage is None or usage.is_unknown:
         return {}
     attributes: Attributes = {"gen_ai.usage.input_tokens": usage.input_tokens, "gen_ai.usage.output_tokens": usage.output_tokens}

@@ -45,7 +45,7 @@ T = TypeVar("T")
 Check = Callable[[Any], Any]
 
 UPDATE_S = 0.2
-"""How often the value so far is told at most, while it streams."""
+"""The shortest time between two events with the value so far, while it streams."""
 
 
 class Wanted:

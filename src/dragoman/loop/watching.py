@@ -17,7 +17,7 @@ KEPT_EVENTS = 10_000
 
 
 class Told:
-    """One event with the time it was told at, and the next once there is one. `event` is None at the end of the run."""
+    """One event with the time it was emitted at, and the next once there is one. `event` is None at the end of the run."""
 
     __slots__ = ("at_s", "event", "next")
 
@@ -107,7 +107,7 @@ class EventWatcher(AsyncIterator[TurnEvent]):
 
     @property
     def at_ms(self) -> int:
-        """When the last event was told: milliseconds since 1970."""
+        """When the last event was emitted: milliseconds since 1970."""
         return int(self._at.at_s * 1000) if self._at is not None else 0
 
     async def __anext__(self) -> TurnEvent:
@@ -139,7 +139,7 @@ class EventWatcher(AsyncIterator[TurnEvent]):
 
 
 class TimedWatcher(AsyncIterator[tuple[int, TurnEvent]]):
-    """The same events, each with the time it was told at."""
+    """The same events, each with the time it was emitted at."""
 
     def __init__(self, watcher: EventWatcher) -> None:
         self._watcher = watcher

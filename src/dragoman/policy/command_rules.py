@@ -22,6 +22,8 @@ _HARMLESS_SED = frozenset({"-n", "-E", "-r", "-s", "-u", "-z"})
 
 
 class CommandRuling(msgspec.Struct, frozen=True):
+    """What is decided about a command line."""
+
     decision: Decision
     reason: str = ""
     is_by_rule: bool = False

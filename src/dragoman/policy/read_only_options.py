@@ -19,6 +19,8 @@ Operands = Literal["paths", "pattern", "text", "none", "one"]
 
 
 class Program(msgspec.Struct, frozen=True):
+    """The options of a program with which it only reads."""
+
     short: str = ""
     long: str = ""
     operands: Operands = "paths"

@@ -239,6 +239,8 @@ def covers_example(rule: Rule, example: str) -> bool:
 
 
 class Ruling(msgspec.Struct, frozen=True):
+    """What the rules decide about a call, and which rule does."""
+
     decision: Decision
     rule: Rule | None = None
 

@@ -42,7 +42,7 @@ def check_arguments(spec: ToolSpec, args: dict[str, Any]) -> str:
 
 
 def decode_arguments(text: str, max_chars: int = MAX_ARGUMENT_CHARS) -> tuple[dict[str, Any], str]:
-    """The arguments as an object, and why the text is none: empty if it is one."""
+    """The arguments as an object, and why the text is not one; empty if it is."""
     text = text.strip() or "{}"
     if len(text) > max_chars:
         return {}, f"its arguments are {len(text):,} characters long, and at most {max_chars:,} are taken. Do it in smaller steps"

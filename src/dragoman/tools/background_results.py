@@ -1,4 +1,4 @@
-"""What the model and the user are told of background commands."""
+"""What the model and the user read about background commands."""
 
 from __future__ import annotations
 

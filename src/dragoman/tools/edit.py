@@ -220,7 +220,7 @@ class PreparedIntent:
         self._last = (dict(args), intent, _states(intent.writes))
 
     def intent(self, args: Mapping[str, Any]) -> Intent:
-        """Computed now, unless it was prepared and the file is still the same. A problem is told once: it may be gone the next time."""
+        """Computed now, unless it was prepared and the file is still the same. A problem is reported once: it may be gone the next time."""
         last = self._last
         if last is not None and last[0] == args and _states(last[1].writes) == last[2]:
             self._last = None if last[1].problem else last

@@ -215,7 +215,7 @@ def intent_or_end(job: Job) -> Intent | None:
 
 
 def refuse(job: Job, error: BaseException) -> None:
-    """Where no answer can be had, the answer is no."""
+    """If no answer can be obtained, it counts as no."""
     failure = results.exception_output(error, job.call.name)
     job.end(results.denied_output(f"whether it may run could not be decided ({type(error).__name__}: {error})", failure.extras), "refused")
 

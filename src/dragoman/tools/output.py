@@ -34,7 +34,7 @@ class HidesKeys(Protocol):
         ...
 
     def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
-        """What can be said of a text without its keys, and the rest that may still become one; at the end there is no such rest."""
+        """The text without our keys as far as it is certain, and the rest that may still become a key; at the end there is no rest."""
         ...
 
 

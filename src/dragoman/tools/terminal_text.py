@@ -78,7 +78,7 @@ class TerminalText:
         return gone
 
     def take(self) -> str:
-        """The lines on the screen that have changed since they were last told. They count as told."""
+        """The lines on the screen that have changed since they were last returned. They count as returned now."""
         rows = self._behind[0] if self._behind is not None else self._screen
         last = max((number for number, row in enumerate(rows) if any(cell not in ("", " ") for cell in row.cells)), default=-1)
         said: list[str] = []
@@ -195,7 +195,7 @@ class TerminalText:
             self._y += 1
 
     def _scroll(self, count: int) -> None:
-        """Upwards; what leaves at the top of the screen is told, unless it was."""
+        """Upwards; lines that leave at the top of the screen are emitted, unless they were before."""
         for _ in range(min(count, self._bottom - self._top + 1)):
             row = self._screen.pop(self._top)
             self._screen.insert(self._bottom, _Row())
@@ -393,7 +393,7 @@ _SEQUENCES: dict[str, Callable[[TerminalText, list[int]], None]] = {
 
 
 def _split_wide(cells: list[str], place: int) -> None:
-    """Half of a wide character is none: where one stands across this place, blanks take its place."""
+    """If a wide character stands across this column, blanks replace both halves."""
     if 0 < place < len(cells) and not cells[place]:
         cells[place - 1] = cells[place] = " "
 

@@ -38,6 +38,8 @@ LISTED = tuple(name for names in GROUPS.values() for name in names)
 
 
 class LiveCommands(SlashCommands):
+    """The slash commands of the live conversation."""
+
     def __init__(self, conversation: LiveTalk) -> None:
         super().__init__(conversation)
         self._live = conversation

@@ -27,6 +27,8 @@ Sign = Literal["+", "-", " ", "⋮", "!"]
 
 
 class DiffLine(NamedTuple):
+    """One line of a diff."""
+
     sign: Sign
     """Added, removed, unchanged; lines left out between two places; or something said about the diff."""
     number: int
@@ -37,6 +39,8 @@ class DiffLine(NamedTuple):
 
 
 class FileDiff(NamedTuple):
+    """The diff of one file."""
+
     name: str
     lines: tuple[DiffLine, ...]
     added: int

@@ -23,6 +23,8 @@ COUNT_S = 1.0
 
 
 class StatusFacts:
+    """Keeps the facts of the status line up to date."""
+
     def __init__(self) -> None:
         self._plan: Plan | None = None
         self._window = 0

@@ -62,6 +62,8 @@ class _Bracket(NamedTuple):
 
 
 class Inline(NamedTuple):
+    """Styled pieces, and how much of the text they stand for."""
+
     spans: list[Span]
     used: int
     """How much of the text they are."""

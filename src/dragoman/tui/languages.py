@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 
 class Language(NamedTuple):
+    """What the lexer has to know of one language."""
+
     keywords: str
     comment: str = "//"
     """What starts a comment to the end of the line: signs joined by blanks."""

@@ -132,6 +132,8 @@ class Html:
 
 
 class Table:
+    """A table: kept whole until it is over, because a later row may widen a column."""
+
     def __init__(self, head: str, delimiter: str) -> None:
         self._sides = [_side(each) for each in split_cells(delimiter)]
         self._head = self._cells(head)

@@ -25,6 +25,8 @@ OPEN_OVER, CLOSE_OVER = f"{_CLEAR}\x1b[?25l", f"{_CLEAR}\x1b[?25h"
 
 
 class Overlay(Protocol):
+    """A view that takes the whole window until it is closed."""
+
     caret: tuple[int, int] | None
     """Where one writes in it: row and column, once `rows` was called. The real cursor stands there: input methods look for it."""
 

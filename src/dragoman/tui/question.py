@@ -48,6 +48,8 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class KeyChoice(NamedTuple):
+    """A key, and what pressing it means."""
+
     key: str
     words: str
 

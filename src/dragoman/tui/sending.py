@@ -44,6 +44,8 @@ _LISTS = frozenset(("/model", "/resume", "/sessions", "/rewind", "/context", "/d
 
 
 class Sending:
+    """Takes what the user sends, and decides when it is carried out."""
+
     def __init__(self, talk: LiveTalk, prompt: PromptInput, turns: Turns) -> None:
         self._talk = talk
         self._prompt = prompt

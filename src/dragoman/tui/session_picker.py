@@ -37,6 +37,8 @@ def pick_session(conversation: LiveTalk) -> None:
 
 
 class SessionPicker:
+    """The list of sessions, and what its keys do."""
+
     def __init__(self, conversation: LiveTalk) -> None:
         self._conversation = conversation
         self._store = conversation.store

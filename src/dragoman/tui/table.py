@@ -19,6 +19,8 @@ _USUAL_WORD = 14
 
 
 class Cell(NamedTuple):
+    """The content of a cell."""
+
     lines: tuple[Line, ...]
     columns: int
     """Of the widest of them."""

@@ -10,6 +10,8 @@ from dragoman.tui.canvas import Canvas
 
 
 class LiveTalk(Talk, Protocol):
+    """What a command may use of the live conversation."""
+
     canvas: Canvas
 
     @property

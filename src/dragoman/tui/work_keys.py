@@ -45,6 +45,8 @@ class RetryWait:
 
 
 class WorkKeys:
+    """The keys that act on what is running."""
+
     def __init__(self, talk: LiveTalk, composer: Composer, turns: Turns, view: RunView, pause: RetryWait) -> None:
         self._talk = talk
         self._composer = composer

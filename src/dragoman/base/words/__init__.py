@@ -94,7 +94,7 @@ def say(key: str, /, **values: object) -> str:
 
 
 def in_language(text: str, language: str) -> str:
-    """The same sentence in another language, and the sentences inside it. A text that is no Sentence stays as it is."""
+    """The same sentence in another language, and the sentences inside it. A text that is not a Sentence stays as it is."""
     if not isinstance(text, Sentence) or not text.key:
         return text
     return _said(text.key, _changed(text.values, lambda value: in_language(value, language)), language)

@@ -94,6 +94,8 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 class FoundHooks(msgspec.Struct, frozen=True):
+    """The hooks that files define."""
+
     hooks: tuple[Hook, ...] = ()
     notices: tuple[str, ...] = ()
     """One for each file with something that is not run."""

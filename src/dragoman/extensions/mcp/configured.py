@@ -1,7 +1,7 @@
 """MCP servers as files configure them: ours, and those of Claude Code, gemini-cli, Codex and opencode, each with file and line.
 
-A server is a yes or no of the user's by its `hash`: that of what would be started or reached, as it is written, so that another value of
-a variable is not another server, and no secret is in it.
+The user approves a server by its `hash`: that of what would be started or reached, as it is written. So another value of a variable does
+not make it another server, and no secret is in the hash.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ MAX_NAME_CHARS = 100
 
 
 class ConfiguredServer(msgspec.Struct, frozen=True):
+    """A server as a file configures it."""
+
     name: str
     origin: Origin
     server: StdioServer | HttpServer

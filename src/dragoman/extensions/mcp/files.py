@@ -1,7 +1,7 @@
-"""Which files configure MCP servers, and what they say. The first that has a name wins: ours, then what lies nearer; but a project's server
-never takes the place of one of the user's own, whose name the user's rules are about.
+"""Which files configure MCP servers, and what they say. Of several servers with one name the first wins: ours, then the nearest file's.
+But a project's server never replaces one of the user's own, because the user's rules are about that name.
 
-A wrong file or entry is named with its line, and the rest holds.
+A file or entry with an error is reported with its line, and everything else is used.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class OwnConfigFile(msgspec.Struct, frozen=True):
 
 
 class FoundServers(msgspec.Struct, frozen=True):
+    """The servers that files configure, and what is wrong in them."""
+
     servers: tuple[ConfiguredServer, ...] = ()
     problems: tuple[str, ...] = ()
 

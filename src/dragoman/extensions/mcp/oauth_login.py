@@ -34,6 +34,8 @@ class SignedIn(msgspec.Struct, frozen=True):
 
 
 class SignedOut(msgspec.Struct, frozen=True):
+    """The end of a sign-in."""
+
     issuer: str
     is_revoked: bool
     """Whether the issuer has revoked the token. If not, the token expires by itself."""

@@ -22,6 +22,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class IssuerAnswer(msgspec.Struct, frozen=True):
+    """The HTTP response of an authorization server. Its body may hold a token, so it is not in the repr."""
+
     status: int
     headers: Mapping[str, str]
     body: bytes

@@ -22,6 +22,8 @@ _STREAM = "text/event-stream"
 
 
 class OldSseChannel:
+    """Two connections: events come by one, requests are posted on others."""
+
     cancels_by_message = True
 
     def __init__(self, calls: HttpCalls, name: str, endpoint_s: float = ENDPOINT_S) -> None:

@@ -21,6 +21,8 @@ _SHOWN_STDERR = 400
 
 
 class StdioChannel:
+    """Lines on a program's standard input and output."""
+
     cancels_by_message = True
 
     def __init__(self, server: StdioServer, name: str, launch: Launch | None = None) -> None:

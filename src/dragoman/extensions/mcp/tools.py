@@ -155,6 +155,8 @@ def _score(words: set[str], spec: ToolSpec) -> int:
 
 
 class SearchTools:
+    """Finds tools of servers by words, where there are too many to list."""
+
     def __init__(self, spec: ToolSpec, index: ToolIndex) -> None:
         self.spec = spec
         self._index = index

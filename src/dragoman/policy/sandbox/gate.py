@@ -22,6 +22,8 @@ _SHOWN = 50
 
 
 class GateLimits(msgspec.Struct, frozen=True):
+    """How much one command may ask of the gate."""
+
     connections: int = 64
     """At a time, for one command."""
     head_bytes: int = 32 * 1024
