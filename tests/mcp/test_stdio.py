@@ -221,6 +221,21 @@ def test_a_ping_is_answered_and_models_and_folders_are_not_given() -> None:
     }
 
 
+def test_a_function_that_fails_to_answer_is_reported_and_the_call_goes_on() -> None:
+    reported: list[dict[str, Any]] = []
+
+    async def elicit(question: Elicitation) -> Elicited:
+        raise RuntimeError("broken")
+
+    async def call() -> str:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        async with talking("asks", elicit=elicit) as client:
+            return (await client.call_tool("say", {"text": "x"})).content[0]["text"]
+
+    assert json.loads(asyncio.run(call()))["q:elicitation/create"] == -32603
+    assert [str(context["exception"]) for context in reported] == ["broken"]
+
+
 def test_without_somebody_to_ask_elicitation_is_not_offered() -> None:
     assert json.loads(say("asks"))["q:elicitation/create"] == -32601
 

@@ -192,7 +192,7 @@ class Peer:
         try:
             self._told(message)
         except Exception as error:
-            context = {"message": "a change of an MCP server could not be told", "exception": error}
+            context = {"message": f"a change of the MCP server {self._name} could not be passed on", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
     def _hear_fault(self, fault: RpcError) -> None:
@@ -240,7 +240,9 @@ class Peer:
             body: dict[str, Any] = {"result": await self._answer(asked)}
         except Unanswerable as error:
             body = {"error": {"code": error.code, "message": str(error)}}
-        except Exception:
+        except Exception as error:  # of whoever was to answer; the server learns no more than that
+            context = {"message": f"a question of the MCP server {self._name} could not be answered", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
             body = {"error": {"code": _BUSY, "message": "the request could not be answered"}}
         await self._send_answer(asked.id, body)
 
