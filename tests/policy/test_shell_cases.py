@@ -178,6 +178,32 @@ def test_a_rule_that_asks_finds_what_is_hidden_too(command: str, folder: Path) -
 
 
 @pytest.mark.parametrize(
+    ("command", "is_by_rule"),
+    [
+        ("echo hi > b.txt; cat a.txt", False),
+        ("make 2>&1 >> log/make.txt | tail", False),
+        ("make 2> err.txt && make x > out.txt", False),
+        ("echo git push > b.txt", False),
+        ("git push > b.txt", True),
+        ("git $X > b.txt", True),
+        ("sh > b.txt", True),
+        ("sh < b.txt", True),
+        ("xargs git < b.txt > c.txt", True),
+        ("echo a > $(git push)", True),
+        ("echo a > >(sh)", True),
+        ("make > b.txt &", True),
+        ("> b.txt git push", True),
+    ],
+)
+def test_a_file_that_output_goes_to_hides_no_command(folder: Path, command: str, is_by_rule: bool) -> None:
+    """In a sandbox it runs as it would without rules, and is asked about elsewhere."""
+    for rule in (ask("git push"), deny("git push")):
+        ruling = judge_with(command, folder, rule)
+        assert ruling.decision != "allow"
+        assert ruling.is_by_rule == is_by_rule
+
+
+@pytest.mark.parametrize(
     ("command", "rule"),
     [("git log --grep push", "git push"), ("git commit -m push", "git push"), ("git commit -m 'touch it'", "touch"),
      ("echo touch", "touch"), ("find . -name touch", "touch"), ("npm run touch", "touch"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -18,6 +19,8 @@ from dragoman.policy.running_options import find_running_option
 from dragoman.policy.shell_grammar import read_commands
 from dragoman.policy.shell_words import Unclear
 
+_INTO_FILE = re.compile(r"((?<=\s)(?:[12]?>>?|&>)[ \t]*)(?!/dev/null\b)[A-Za-z0-9_./+-]+(?=[ \t\n;|]|$)")
+"""Output that goes to a file with a plain name."""
 _HARMLESS_SED = frozenset({"-n", "-E", "-r", "-s", "-u", "-z"})
 
 
@@ -44,7 +47,8 @@ def judge_command(command: str, directory: str, rules: Sequence[Rule], around: R
         steps = steps_of(read_commands(command), directory, around)
     except Unclear as unclear:
         # A rule that asks or refuses may be about something in it: then no sandbox makes up for reading it.
-        return CommandRuling("ask", str(unclear), is_by_rule=bool(tightening), is_clear=False)
+        hides = bool(tightening) and _hides_commands(command, directory, rules, around)
+        return CommandRuling("ask", str(unclear), is_by_rule=hides, is_clear=False)
     if tightening and any(takes_commands(step.texts) for step in steps):
         return CommandRuling("ask", say("policy.shell_piped"), is_by_rule=True, open=tuple(step.texts for step in steps))
     for rule in tightening:
@@ -58,6 +62,13 @@ def judge_command(command: str, directory: str, rules: Sequence[Rule], around: R
     # In a string that a shell is given. On the commands themselves a higher rule may have decided.
     hidden = _first_fitting(command, asking, without=frozenset(step.texts for step in steps))
     return ruling if hidden is None else CommandRuling("ask", hidden.reason, is_by_rule=True, open=tuple(step.texts for step in steps))
+
+
+def _hides_commands(command: str, directory: str, rules: Sequence[Rule], around: ReadableFolders) -> bool:
+    """Whether a line that cannot be read may run more than can be seen. Where only the file is unknown that output goes to, it does not,
+    and the rules hold for the rest."""
+    plain = _INTO_FILE.sub(r"\1/dev/null", command)
+    return plain == command or judge_command(plain, directory, rules, around).is_by_rule
 
 
 def _judge_steps(steps: Sequence[CommandStep], rules: Sequence[Rule], around: ReadableFolders) -> CommandRuling:
