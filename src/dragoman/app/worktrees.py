@@ -112,7 +112,9 @@ def _enter(worktree: Worktree) -> Worktree | None:
 def _make(root: str, wanted: Worktree, inside: str) -> Worktree:
     try:
         base = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    except InputError:
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            raise  # git itself could not be run
         base = ""
     if not base:
         raise InputError(say("worktrees.no_commit"))

@@ -24,7 +24,8 @@ def run_in_worktree(options: Options, run: Callable[[Options], int]) -> int:
     try:
         return run(_in_worktree(options, directory, worktree))
     finally:
-        messages.line(say("notice", text=leave_worktree(worktree)))
+        for line in leave_worktree(worktree).splitlines():
+            messages.line(say("notice", text=line.strip()))
 
 
 def _greeting(worktree: Worktree) -> list[str]:
