@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 import typing
 from pathlib import Path
 
@@ -88,3 +89,9 @@ def test_what_the_readme_shows_can_be_pasted() -> None:
     lines = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", page("README.md"), flags=re.DOTALL), re.MULTILINE)
     assert len(lines) > 8
     assert [line for line in lines if "…" in line or "#" in line] == []
+
+
+def test_the_readmes_name_every_extra() -> None:
+    extras = set(tomllib.loads(page("pyproject.toml"))["project"]["optional-dependencies"])
+    for name in ("README.md", "README.zh-CN.md"):
+        assert {extra for extra in extras if f"`{extra}`" not in page(name)} == set(), name
