@@ -19,6 +19,7 @@ from dragoman.app.settings import limits_of, settings_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base.places import find_places
 from dragoman.base.toml_lines import line_of
+from dragoman.base.words import choose_language
 from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.errors import ConfigError
@@ -230,6 +231,7 @@ def test_your_own_file_is_yours_even_where_it_lies_in_the_workspace(home: Path) 
         ("[settings]\ntemperature = 3", 2, ["settings.temperature", "<= 2"]),
         ("[settings]\ntemperature = nan", 2, ["settings.temperature"]),
         ("settings = 3", 1, ["settings", "a table"]),
+        ('[sandbox]\nlevel = "2"', 2, ['sandbox.level must be one of "auto", 1, 2, 3, "off"']),
         ('[tools]\ndisabled = "run_shell"', 2, ["tools.disabled", "a list"]),
         ("[tools]\ndisabled = [\n  1,\n]", 2, ["tools.disabled"]),
         ("[retry]\nattempts = 0", 2, ["retry.attempts"]),
@@ -249,6 +251,15 @@ def test_a_mistake_is_named_with_file_line_and_key(home: Path, text: str, line: 
     told = complaint(home, text)
     assert told.startswith(f"{home / 'home' / 'config.toml'}:{line}:"), told
     assert all(word in told for word in words), told
+
+
+def test_a_value_of_the_wrong_kind_is_named_in_chinese(home: Path) -> None:
+    choose_language("zh")
+    try:
+        assert "model：应为引号中的文本，而不是整数" in complaint(home, "model = 3")
+        assert "max_turns：应为整数 >= 1" in complaint(home, "max_turns = 0")
+    finally:
+        choose_language("en")
 
 
 def test_a_wrong_variable_is_named(home: Path) -> None:

@@ -30,3 +30,8 @@ def test_the_configuration_goes_before_the_locale(place: Place) -> None:
     config.parent.mkdir(exist_ok=True)
     config.write_text('lang = "en"\n')
     assert place.run("config", "--output-format", "json", env=env).json["values"]["lang"]["value"] == "en"
+
+
+def test_a_wrong_option_is_named_in_the_language_that_an_option_names(place: Place) -> None:
+    done = place.run("--approval", "much", "--lang", "zh", "-p", "hi")
+    assert (done.code, done.err) == (42, "dragoman：--approval：'much' 不是有效的值；可选 plan, default, auto-edit 或 auto\n")

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from dragoman.app.config_tables import ConfigFile, keys
-from dragoman.base.text import closest
+from dragoman.base.text import closest, either
 from dragoman.base.words import say, sentence_of
 
 _AT = re.compile(r" - at `\$([^`]*)`\Z")
@@ -60,13 +60,17 @@ def _path(dotted: str) -> list[str]:
 
 
 def _value_problem(what: str) -> str:
-    what = re.sub(r"`([a-z]+(?: \| [a-z]+)*)`", lambda match: _type_names(match.group(1)), what)
-    return what[:1].lower() + what[1:]
+    """msgspec writes `Expected `int`, got `str``, or `Expected `int` >= 1`; anything else stays as it is."""
+    named = re.sub(r"`([a-z]+(?: \| [a-z]+)*)`", lambda match: _type_names(match.group(1)), what)
+    if found := re.fullmatch(r"Expected (.+?)(?:, got (.+))?", named):
+        expected, got = found.groups()
+        return say("wrong_kind", expected=expected, got=got) if got else say("wrong_range", expected=expected)
+    return named[:1].lower() + named[1:]
 
 
 def _type_names(names: str) -> str:
     words = [say(_TYPE_NAMES[name]) if name in _TYPE_NAMES else name for name in names.split(" | ") if name != "null" or names == "null"]
-    return " or ".join(words)
+    return either(words)
 
 
 def _hint(path: list[str], table: type[msgspec.Struct]) -> str:
@@ -88,7 +92,9 @@ def _choices(table: type[msgspec.Struct], path: list[str]) -> tuple[str, ...]:
         kind = hints.get(name)
     for each in (kind, *get_args(kind)):
         if get_origin(each) is Literal:
-            return tuple(map(str, get_args(each)))
+            values = get_args(each)
+            quotes = '"' if any(isinstance(value, int) for value in values) else ""  # `2` and `"2"` are not the same
+            return tuple(f"{quotes}{value}{quotes}" if isinstance(value, str) else str(value) for value in values)
     return ()
 
 

@@ -48,8 +48,8 @@ def printable_input(text: str, limit: int = 60) -> str:
 
 
 def either(names: Sequence[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    """`a`, `a or b`, `a, b or c`, in the chosen language."""
+    return say("values.or").join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def size(count: int) -> str:

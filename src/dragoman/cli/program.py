@@ -41,7 +41,8 @@ def run(argv: Sequence[str]) -> int:
     try:
         options = parse(argv)
     except BadArguments as error:
-        return _report_failure(error.options, error)
+        choose_language(error.options.lang)
+        return _report_failure(error.options, _in_chosen_language(argv, error))
     choose_language(options.lang)
     if options.help:
         from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, lay_out
@@ -57,6 +58,15 @@ def run(argv: Sequence[str]) -> int:
         return _run_command(options)
     except Exception as error:
         return _report_failure(options, error)
+
+
+def _in_chosen_language(argv: Sequence[str], error: BadArguments) -> BadArguments:
+    """The same mistake, once `--lang` is known: it may stand behind it."""
+    try:
+        parse(argv)
+    except BadArguments as again:
+        return again
+    return error
 
 
 def _run_command(options: Options) -> int:

@@ -62,6 +62,8 @@ TEXTS = {
     "not_a_host": "{key}: {text} is not a host; write its name alone, such as example.org or example.org:8080",
     "wrong_choice": "{key} must be one of {choices}",
     "wrong_value": "{key}: {what}",
+    "wrong_kind": "expected {expected}, got {got}",
+    "wrong_range": "expected {expected}",
     "kind_int": "a whole number",
     "kind_float": "a number",
     "kind_str": "text in quotes",

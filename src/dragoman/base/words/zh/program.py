@@ -57,6 +57,8 @@ TEXTS = {
     "not_a_host": "{key}：{text} 不是主机；请只写名称，如 example.org 或 example.org:8080",
     "wrong_choice": "{key} 必须是 {choices} 之一",
     "wrong_value": "{key}：{what}",
+    "wrong_kind": "应为{expected}，而不是{got}",
+    "wrong_range": "应为{expected}",
     "kind_int": "整数",
     "kind_float": "数",
     "kind_str": "引号中的文本",

@@ -1,6 +1,7 @@
 """The library: messages given by a caller."""
 
 TEXTS = {
+    "values.or": " 或 ",
     "values.provider_error": "{where}{message}{status}{request}",
     "values.no_counting": "{name} 不统计 token",
     "values.no_embeddings": "{name} 不提供嵌入",
