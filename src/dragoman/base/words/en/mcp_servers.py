@@ -64,7 +64,8 @@ TEXTS = {
     "mcp_servers.needs_name": "mcp {action} needs the name of a server",
     "mcp_servers.too_many_words": "unexpected argument {word} for dragoman mcp {action}",
     "mcp_servers.no_such_server": "no MCP server is called {name}{hint}; dragoman mcp list shows all",
-    "mcp_servers.none": "No MCP servers are configured. dragoman mcp add NAME COMMAND … adds one; docs/mcp.md says which files are read.",
+    "mcp_servers.none": "No MCP servers are configured. dragoman mcp add NAME -- COMMAND … adds one; docs/mcp.md says which files are "
+    "read.",
     "mcp_servers.row_disabled": "switched off",
     "mcp_servers.row_problem": "cannot be used: {problem}",
     "mcp_servers.row_no": "you said no (dragoman mcp approve {name})",
@@ -76,7 +77,7 @@ TEXTS = {
     "mcp_servers.row_started": "started",
     "mcp_servers.row_newer": "its list has changed: the next conversation uses it",
     "mcp_servers.added": "added {name} to {path}",
-    "mcp_servers.add_usage": "mcp add needs a name and a command or a URL: dragoman mcp add NAME COMMAND ARGUMENT …, or dragoman mcp "
+    "mcp_servers.add_usage": "mcp add needs a name and a command or a URL: dragoman mcp add NAME -- COMMAND ARGUMENT …, or dragoman mcp "
     "add NAME https://…",
     "mcp_servers.wrong_variable": "{text} is not NAME=VALUE",
     "mcp_servers.wrong_header": "{text} is not NAME: VALUE",
