@@ -103,9 +103,7 @@ def check_written(rule: Rule) -> Rule:
     if not rule.is_for_commands or not rule.pattern:
         return check_rule(rule)
     if form := _CLAUDE_FORM.fullmatch(rule.pattern):
-        tool, inside = _CLAUDE_TOOLS[form[1]], form[2].removeprefix("domain:")
-        inside = f"{inside.removesuffix(':*')} *" if inside.endswith(":*") else inside
-        raise RuleProblem(say("policy.rule_claude", pattern=rule.pattern, ours=f"{tool} {inside}".strip()))
+        raise RuleProblem(say("policy.rule_claude", pattern=rule.pattern, ours=_as_ours(form[1], form[2] or "")))
     check_rule(rule)
     first = pattern_words(rule.pattern)[0]
     sign = next((found["sign"] for found in _UNQUOTED.finditer(rule.pattern) if found["sign"]), "")
@@ -123,7 +121,15 @@ _UNQUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|(?P<sign>&&|\|\||[|&;<>
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _VARIABLE = re.compile(r"\$[A-Za-z_{(]")
 _CLAUDE_TOOLS = {"Bash": "", "Edit": EDITS, "MultiEdit": EDITS, "Write": EDITS, "Read": "read_file", "WebFetch": "web_fetch"}
-_CLAUDE_FORM = re.compile(rf"({'|'.join(_CLAUDE_TOOLS)})\((.+)\)")
+_CLAUDE_FORM = re.compile(rf"({'|'.join(_CLAUDE_TOOLS)})(?:\((.*)\))?")
+
+
+def _as_ours(tool: str, inside: str) -> str:
+    """A rule as Claude Code writes it, in our words."""
+    inside = inside.removeprefix("domain:").removeprefix("./")
+    if tool == "Bash":
+        return COMMANDS if inside in ("", "*", ":*") else f"{inside.removesuffix(':*')} *" if inside.endswith(":*") else inside
+    return f"{_CLAUDE_TOOLS[tool]} {inside}".strip()
 
 
 def check_rule(rule: Rule) -> Rule:
