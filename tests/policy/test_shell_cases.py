@@ -340,6 +340,24 @@ def test_git_asks_where_a_file_that_it_shows_is_a_link(name: str, folder: Path) 
     assert name in judge_with("git status", folder).reason
 
 
+@pytest.mark.parametrize("separator", ["\x0c", "\x0b", "\x1c", "\x85", "\u2028", "\r", "]", "\\"])
+def test_git_asks_where_a_comment_could_pass_for_a_section_of_its_settings(separator: str, folder: Path) -> None:
+    """git ends a line at a newline and at nothing else: what follows is still of the section before."""
+    config = make_repository(folder) / "config"
+    config.write_bytes(f"[core]\n# x{separator}[advice]\n\tfsmonitor = ./f\n".encode())
+    assert judge_with("git status", folder).decision == "ask"
+    config.write_bytes(f"[core]\n# x{separator}[advice]\n\tbare = false\n[advice]\n\tx = y\n".encode())
+    assert judge_with("git status", folder).decision == "allow"
+
+
+@pytest.mark.parametrize("text", ["[advice] [core] fsmonitor = ./f\n", "[advice]\n[core]fsmonitor=./f\n", "[Core]\nFSMonitor=./f\n",
+                                  "[core]\nfsmonitor", "[core]\nbare = \\\nfalse\nfsmonitor=./f\n",
+                                  "\ufeff[core]\nbare = false\n"])  # fmt: skip
+def test_git_asks_where_its_settings_run_something_however_they_are_written(text: str, folder: Path) -> None:
+    (make_repository(folder) / "config").write_text(text)
+    assert judge_with("git status", folder).decision == "ask"
+
+
 @pytest.mark.parametrize("version", ["2", "4"])
 def test_git_grep_asks_where_a_folder_of_tracked_files_has_become_a_link(version: str, folder: Path) -> None:
     require_program("git")

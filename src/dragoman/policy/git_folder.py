@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.words import say
+from dragoman.policy.git_settings import read_settings
 
 MAX_CONFIG_BYTES = 200_000
 MAX_INDEX_BYTES = 64_000_000
 _GITLINK = b"\0\0\xe0\0"
 """The mode of a submodule, as the index has it. git looks into a submodule by that one's own configuration."""
-_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"(?:[^"\\]|\\.)*")?\s*\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$)")
 _HEAD = re.compile(rb"ref:\s*refs/[^\n]+\n?|[0-9a-f]{40}(?:[0-9a-f]{24})?\s*")
 _SHOWN = ("objects", "objects/pack", "info", "logs", "rebase-merge", "rebase-apply", "sequencer")
 """Folders of a repository whose files git shows, or takes history from: of a rebase under way, `git status` shows the list of steps."""
@@ -172,21 +171,11 @@ def _read(path: str, most: int) -> bytes:
 
 def _odd_key(config: str) -> str:
     """The first thing in a configuration that is not known to be harmless."""
-    section = ""
-    for line in config.splitlines():
-        text = line.strip()
-        if not text or text[0] in "#;":
-            continue
-        if text.endswith("\\"):
-            return text[:60]
-        if text[0] == "[":
-            found = _SECTION.fullmatch(text)
-            section = found.group(1).lower() if found else ""
-            if section not in _HARMLESS:
-                return text[:60]
-            continue
-        key = _KEY.match(text)
-        allowed = _HARMLESS.get(section)
-        if key is None or allowed is None or (allowed and key.group(1).lower() not in allowed):
-            return f"{section}.{key.group(1) if key else text}"[:60]
+    try:
+        for section, _, key, _ in read_settings(config):
+            allowed = _HARMLESS.get(section)
+            if allowed is None or (allowed and key not in allowed):
+                return f"{section}.{key}"[:60]
+    except ValueError as error:
+        return str(error)[:60]
     return ""

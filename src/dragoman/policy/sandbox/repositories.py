@@ -10,9 +10,11 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from dragoman.base.beneath import is_inside
+from dragoman.policy.git_settings import Setting, read_settings
 from dragoman.policy.sandbox.believed import parts_of
 
 FIXED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
@@ -30,7 +32,6 @@ _HARMLESS_SETTINGS = re.compile(
     | (advice|color)\..* | gc\.auto | receive\.denycurrentbranch""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SECTION = re.compile(r'\[\s*([\w.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
 HELD_BACK = ".held-back"
 """What the name ends in under which something is kept that a command made and that must not be believed."""
 _IN_BARE = ("HEAD", "config", "config.worktree", "commondir", "hooks", "objects", "refs")
@@ -38,6 +39,7 @@ _NESTED_MOST = 200
 _LOOKED_AT_MOST = 10_000
 _KEPT_BYTES = 4_000_000
 _KEPT_FILES = 2_000
+_SETTINGS_BYTES = 1_000_000
 
 
 class Repository(NamedTuple):
@@ -94,6 +96,8 @@ def _repository_in(root: str) -> Repository | None:
 def _worktree(root: str, file: str) -> Repository:
     """Where `gitdir:` leads is believed only if that place says the same of us: anybody may have written the file."""
     nothing = Repository(root, "")
+    if _has_more_lines(file):
+        return nothing  # which git takes for a part of the name
     own = os.path.realpath(os.path.join(root, _read_line(file).removeprefix("gitdir:").strip()))
     worktrees = os.path.dirname(own)
     shared = os.path.dirname(worktrees)
@@ -144,13 +148,18 @@ class Guard:
             watched += [part for path, kind in kinds.items() if kind for part in parts_of(path)]
         else:
             watched = [path for path, kind in kinds.items() if kind == stat.S_IFLNK]  # which nothing can cover
-        self._kept = {path: _keep(path) for path in watched}
+        led_to = [path for each in known for path in _led_to(each, self._roots)]
+        self._kept = {path: _keep(path) for path in (*watched, *(path for path in led_to if os.path.lexists(path)))}
+        # A folder above one that is fixed can be moved away with it, and another put in its place.
+        self._identities = {} if with_content else {each.folder: _identity(each.folder) for each in known if each.folder}
         self._standing = [path for path, kind in kinds.items() if with_content and kind == stat.S_IFDIR]
         self._absent = [path for path, kind in kinds.items() if not kind]
+        self._absent += [path for path in led_to if not os.path.lexists(path)]
 
     def restore(self) -> list[str]:
         """Put back what changed. Returns the paths, for telling."""
         made = sorted(set(map(_sign_of, _places(self._roots, _LOOKED_AT_MOST))) - self._signs - {""})
+        made += [folder for folder, identity in self._identities.items() if self._is_another(folder, identity)]
         changed = [sign for sign in made if _hold_back(sign, self._folders)]
         for folder, names in self._folders.items():
             changed += _remove_odd(folder, names)
@@ -167,6 +176,10 @@ class Guard:
                 _move_aside(path)
                 changed.append(path)
         return list(dict.fromkeys(changed))
+
+    def _is_another(self, folder: str, identity: tuple[int, int] | None) -> bool:
+        """Whether something else lies there now, in the workspace and not where a link leads out of it."""
+        return _identity(folder) not in (identity, None) and any(is_inside(os.path.realpath(folder), root) for root in self._roots)
 
 
 class _Kept(NamedTuple):
@@ -301,22 +314,44 @@ def _is_harmless(path: str, *, is_bare: bool) -> bool:
 
 
 def _has_harmless_settings(path: str) -> bool:
-    section = ""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read(1_000_000).splitlines()
-    except OSError:
+        found = list(_settings_in(path))
+    except (OSError, ValueError):
         return False
-    for line in map(str.strip, lines):
-        if match := _SECTION.match(line):
-            section = match[1] if match[2] is None else f"{match[1]}.{match[2]}"
-            line = match[3]
-        if not line or line[0] in "#;":
+    return all(_HARMLESS_SETTINGS.fullmatch(".".join(filter(None, (each.section, each.inner, each.key)))) for each in found)
+
+
+def _settings_in(path: str) -> Iterator[Setting]:
+    """Raises OSError or ValueError."""
+    with open(path, "rb") as file:
+        data = file.read(_SETTINGS_BYTES + 1)
+    if len(data) > _SETTINGS_BYTES:
+        raise ValueError(path)  # what stands further back counts for git too
+    return read_settings(data.decode("utf-8", "replace"))
+
+
+def _led_to(repository: Repository, roots: Sequence[str]) -> list[str]:
+    """What a repository's own settings, or the user's, name as its hooks or as further settings, if a command could change that."""
+    if not repository.folder:
+        return []
+    home = os.path.expanduser("~")
+    files = [os.path.join(repository.folder, "config"), os.path.join(home, ".gitconfig"), os.path.join(home, ".config", "git", "config")]
+    found: list[str] = []
+    for file in files:
+        try:
+            for section, _, key, value in _settings_in(file):
+                if (section, key) == ("core", "hookspath"):
+                    found.append(os.path.join(repository.root, os.path.expanduser(value.strip('"'))))
+                elif section in ("include", "includeif") and key == "path":
+                    found.append(os.path.join(os.path.dirname(file), os.path.expanduser(value.strip('"'))))
+        except (OSError, ValueError):
             continue
-        name = re.split(r"[\s=]", line, maxsplit=1)[0]
-        if line.endswith("\\") or not _HARMLESS_SETTINGS.fullmatch(f"{section}.{name}"):
-            return False
-    return True
+    named = [path for each in found for path in (os.path.normpath(each), os.path.realpath(each))]
+    return [path for path in dict.fromkeys(named) if path not in roots and _is_open(path, roots, repository.folder)]
+
+
+def _is_open(path: str, roots: Sequence[str], folder: str) -> bool:
+    return any(is_inside(path, root) for root in roots) and not is_inside(path, folder) and not is_inside(folder, path)
 
 
 # --- small things ---------------------------------------------------------------------------------------------------------
@@ -372,12 +407,29 @@ def _kind(entry: os.DirEntry[str]) -> int:
     return stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _read_line(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.readline(4096).strip()
     except OSError:
         return ""
+
+
+def _has_more_lines(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(8192)
+    except OSError:
+        return True
+    return len(data) == 8192 or any(sign in data.rstrip(b"\r\n") for sign in (b"\n", b"\r"))
 
 
 def _remove(path: str) -> None:
