@@ -18,8 +18,10 @@ _RANGES = (
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
     (0xFFF0, 0xFFFB), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
-_BLANK = "\u2800"
-"""A Braille cell without dots: a letter to Python, a space to the eye."""
+_BLANK = frozenset("\u2800\ufffc\U00016fe4\U0001d159")
+"""A Braille cell without dots, an object that is not there, a filler, a note without a head: printable to Python, a space to the eye."""
+_STRIKING = re.compile("[\u0334-\u0338\u20d0-\u20f0]|(?<=[\u0300-\u036f]{3})[\u0300-\u036f]")
+"""Strokes and rings that lie over a letter, and marks that are heaped up: what runs would look crossed out, or not be read at all."""
 _WITHOUT_BREAKS = {ord("\n"): None, ord("\t"): None}
 
 
@@ -56,7 +58,12 @@ def escape_hidden(text: str, *, one_line: bool = False) -> str:
     kept = "" if one_line else "\n\t"
     if text.isascii() and text.translate(_WITHOUT_BREAKS if kept else {}).isprintable():
         return text
-    return "".join(char if _can_be_seen(char) or char in kept else f"<U+{ord(char):04X}>" for char in text)
+    text = "".join(char if _can_be_seen(char) or char in kept else _escape(char) for char in text)
+    return _STRIKING.sub(lambda found: _escape(found[0]), text)
+
+
+def _escape(char: str) -> str:
+    return f"<U+{ord(char):04X}>"
 
 
 def strip_hidden(text: str) -> str:
@@ -66,4 +73,4 @@ def strip_hidden(text: str) -> str:
 
 def _can_be_seen(char: str) -> bool:
     # isprintable() is false for controls, format characters, surrogates, unassigned ones and every space but the plain one.
-    return char.isprintable() and not is_hidden(char) and char != _BLANK
+    return char.isprintable() and not is_hidden(char) and char not in _BLANK
