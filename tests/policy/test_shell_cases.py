@@ -228,7 +228,10 @@ def test_what_is_fed_to_a_shell_is_asked_about_where_a_rule_refuses_something(co
      ("git rebase *", "git rebase main", "git rebase -x 'touch PWN' main"),
      ("git submodule *", "git submodule update", "git submodule foreach 'touch PWN'"),
      ("tar *", "tar -xzf a.tgz", "tar -xf a --to-command='touch PWN'"), ("ssh *", "ssh host ls", "ssh -o ProxyCommand='touch PWN' host"),
-     ("rsync *", "rsync -av a b", "rsync -ave 'touch PWN' a b:"), ("man *", "man ls", "man -P 'touch PWN' ls")],
+     ("rsync *", "rsync -av a b", "rsync -ave 'touch PWN' a b:"), ("man *", "man ls", "man -P 'touch PWN' ls"),
+     ("fd *", "fd -e py x", "fd x -x 'touch PWN'"), ("fdfind *", "fdfind x", "fdfind x --exec-b 'touch PWN'"),
+     ("bat *", "bat -p f", "bat f --pager='touch PWN'"), ("wget *", "wget -q a", "wget --use-ask='touch PWN' a"),
+     ("sqlite3 *", "sqlite3 a.db .tables", "sqlite3 a.db -cmd '.shell touch PWN'"), ("sftp *", "sftp host", "sftp -D 'touch PWN' host")],
 )  # fmt: skip
 def test_a_rule_with_a_star_does_not_cover_options_that_run_a_program(rule: str, covered: str, running: str, folder: Path) -> None:
     assert judge_with(covered, folder, allow(rule)).decision == "allow"

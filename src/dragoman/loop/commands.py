@@ -88,7 +88,7 @@ class CommandStarter(Launch):
                 environment=(*wanted.environment, *self._environment),
                 gate_port=wanted.gate_port,
                 own=(places.config, *places.decision_files, places.sessions, places.server_lists, *self._own),
-                secret=places.secret_files,
+                secret=(*places.secret_files, places.prompt_history),
                 readable=self._readable,
                 hide=wanted.hide_process,
                 is_denied=is_denied(denied, self._folders[0]),

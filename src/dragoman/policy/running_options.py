@@ -18,7 +18,7 @@ class _Running(msgspec.Struct, frozen=True):
     """Options with one dash and more letters, and subcommands."""
 
 
-_GIT_ANYWHERE = _Running("upload-pack receive-pack exec exec-path output ext-diff open-files-in-pager extcmd")
+_GIT_ANYWHERE = _Running("upload-pack receive-pack exec exec-path output ext-diff open-files-in-pager extcmd smtp-server sendmail-cmd")
 _GIT = {
     "clone": _Running("config template", "uc"),
     "init": _Running("template"),
@@ -36,6 +36,13 @@ _OTHERS = {
     "scp": _Running(letters="oFS"),
     "zip": _Running("unzip-command", words="-TT"),
     "man": _Running("pager html", "PH"),
+    "sftp": _Running(letters="oFSD"),
+    "cpio": _Running("rsh-command", "F"),
+    "wget": _Running("use-askpass execute", "e"),
+    "sqlite3": _Running("cmd init", words="-cmd -init"),
+    "fzf": _Running("bind preview"),
+    **dict.fromkeys(("fd", "fdfind"), _Running("exec exec-batch", "xX")),
+    **dict.fromkeys(("bat", "batcat", "ag", "ack", "delta"), _Running("pager")),
 }
 _SHORTEST = 2
 """Long options may be cut short; what has fewer letters may mean anything."""

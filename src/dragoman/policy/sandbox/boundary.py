@@ -24,6 +24,12 @@ SECRETS = (
     ".local/share/keyrings", ".local/share/kwalletd", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
     ".m2/settings.xml", ".gradle/gradle.properties", ".terraform.d/credentials.tfrc.json", ".composer/auth.json",
     ".cache/huggingface/token", ".huggingface/token", ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
+    ".local/share/fish/fish_history", ".irb_history", ".sqlite_history", ".rediscli_history", ".mongosh", ".lesshst", ".viminfo",
+    ".subversion/auth", ".config/containers/auth.json", ".config/github-copilot", ".config/stripe", ".config/ngrok", ".ngrok2",
+    ".config/configstore", ".config/netlify", ".config/.wrangler", ".config/fly", ".fly/config.yml", ".config/solana", ".config/age",
+    ".terraformrc", ".databrickscfg", ".snowsql/config", ".dbt/profiles.yml", ".kaggle/kaggle.json", ".msmtprc", ".fetchmailrc", ".pki",
+    ".bitcoin", ".ethereum", ".electrum", ".local/share/mkcert", ".config/Signal", ".config/Slack", ".config/discord", ".config/vivaldi",
+    ".config/microsoft-edge", ".config/opera", ".var/app", "snap/firefox", ".qwen/oauth_creds.json", ".local/share/opencode/auth.json",
     "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
 )  # fmt: skip
 """Stores of secrets, in the home directory."""
