@@ -322,6 +322,35 @@ def test_a_file_that_must_not_be_read_is_known_in_the_history_too(command: str, 
     assert judge_command("git show HEAD:f", str(folder), rules, around).decision == "allow"
 
 
+def test_what_git_shows_of_a_file_that_must_not_be_read_is_asked_about(folder: Path) -> None:
+    require_program("git")
+    for name in ("secrets", "src"):
+        (folder / name).mkdir()
+        (folder / name / "a").write_text("x\n")
+    for words in (["init", "-q"], ["add", "src"]):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+    around = ReadableFolders((str(folder),), denied=("secrets/**",))
+
+    def asks(command: str) -> bool:
+        return judge_command(command, str(folder), (), around).decision == "ask"
+
+    showing = [
+        "git diff",
+        "git show",
+        "git show HEAD",
+        "git log -p",
+        "git log -1 --patch",
+        "git stash show -p",
+        "git -C src diff",
+        "git diff HEAD secrets",
+    ]
+    assert [asks(command) for command in showing[:-1]] == [False] * 7, "git does not know it"
+    subprocess.run(["git", "add", "secrets"], cwd=folder, check=True, capture_output=True)
+    assert [asks(command) for command in showing] == [True] * 8
+    for command in ("git diff src", "git diff --stat", "git log --oneline", "git status", "git show --name-only HEAD"):
+        assert not asks(command), command
+
+
 def make_repository(folder: Path) -> Path:
     (folder / ".git" / "objects").mkdir(parents=True)
     (folder / ".git" / "refs").mkdir()

@@ -11,7 +11,8 @@ import msgspec
 from dragoman.base.beneath import is_inside
 from dragoman.base.text import set_of
 from dragoman.base.words import say
-from dragoman.policy.git_folder import find_danger
+from dragoman.policy.git_folder import find_danger, tracked_files
+from dragoman.policy.read_only_git import shows_content
 from dragoman.policy.read_only_programs import Found, find_reads, is_builtin
 from dragoman.policy.real_paths import SYSTEM, real_path
 from dragoman.policy.shell_grammar import Commands
@@ -175,7 +176,26 @@ def _doubt_of_reads(step: CommandStep, found: Found, folder: str, around: Readab
             return doubt
     if found.goes_deep and not found.paths and (doubt := _doubt_of_path(folder, step.words[0].text, True, around)):
         return doubt
-    return find_danger(folder, around.roots, reads_tree=found.goes_deep) if found.is_git else ""
+    if not found.is_git:
+        return ""
+    danger = find_danger(folder, around.roots, reads_tree=found.goes_deep)
+    return danger or (_doubt_of_tracked(step, found, folder, around) if around.denied and shows_content(step.texts) else "")
+
+
+def _doubt_of_tracked(step: CommandStep, found: Found, folder: str, around: ReadableFolders) -> str:
+    """A change or a commit may be shown in which a file is that must not be read: whether it is one that git knows now."""
+    from dragoman.policy.denied_reads import is_denied
+
+    tells = is_denied(around.denied, around.roots[0])
+    assert tells is not None
+    named = [path for at in found.paths if os.path.lexists(path := os.path.join(folder, step.words[at].text))]
+    try:
+        for path in tracked_files(folder, around.roots):
+            if (not named or any(is_inside(path, each) for each in named)) and tells(path):
+                return say("policy.command_denied", path=path)
+    except (OSError, ValueError):
+        return say("policy.command_denied", path=folder)
+    return ""
 
 
 def _doubt_of_revision(text: str, folder: str, around: ReadableFolders) -> str:

@@ -58,6 +58,20 @@ def find_danger(directory: str, roots: Sequence[str], *, reads_tree: bool = Fals
     return say("policy.git_elsewhere")
 
 
+def tracked_files(directory: str, roots: Sequence[str]) -> Iterator[str]:
+    """The paths of the files that git knows in the repository around a folder. Raises OSError or ValueError if that cannot be told."""
+    at = directory
+    while any(is_inside(at, root) for root in roots):
+        index = os.path.join(at, ".git", "index")
+        if os.path.lexists(index):
+            try:
+                yield from (os.path.join(at, os.fsdecode(name)) for name in _tracked(_read(index, MAX_INDEX_BYTES)))
+            except (IndexError, struct.error) as error:
+                raise ValueError(index) from error
+            return
+        at = os.path.dirname(at)
+
+
 def _looks_bare(folder: str) -> bool:
     """The objects may lie where `commondir` says."""
     has_objects = any(os.path.lexists(os.path.join(folder, name)) for name in ("objects", "commondir"))

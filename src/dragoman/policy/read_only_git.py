@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dragoman.base.text import set_of
 from dragoman.policy.read_only_options import Program, scan_options
 from dragoman.policy.read_only_scripts import Found
 
@@ -62,6 +63,9 @@ _TAGS = Program("ln::i", "list sort= format= contains= no-contains= merged= no-m
 _REFLOG = Program(*_HISTORY, operands="none", takes_number=True)
 _SETTING = re.compile(r"user\.(?:name|email)|init\.defaultbranch|remote\.[\w-]+\.url|branch\.[\w./-]+\.(?:remote|merge)", re.IGNORECASE)
 """Settings that hold no secret."""
+_SHOWING = frozenset({"diff", "show", "stash", "cat-file", "blame"})
+_NAMES_ONLY = {f"--{name}" for name in set_of("stat shortstat numstat name-only name-status summary no-patch quiet dirstat")} | {"-s", "-q"}
+_PATCH = re.compile(r"-[a-zA-Z]*[pu]|-[ULSG]|--patch|--unified|--word-diff|--function-context")
 _SIGNATURE = re.compile(r"%[-+ ]?G|%\(\*?signature|--sort[=\0][^\0]*signature")
 
 
@@ -72,6 +76,15 @@ def find_git_reads(words: Sequence[str]) -> Found | None:
     at = 2 if words[1:2] == ["--no-pager"] else 1
     found = _find(words, at) if len(words) > at else None
     return None if found is None else msgspec.structs.replace(found, is_git=True, behind=())  # git reads options wherever they stand
+
+
+def shows_content(words: Sequence[str]) -> bool:
+    """Whether a git command may show what is in files, and not only their names."""
+    options = {word.partition("=")[0] for word in words if word.startswith("-")}
+    has_patch = any(_PATCH.match(option) for option in options)
+    if {"log", "reflog", "rev-list"}.isdisjoint(words):
+        return has_patch or (not _SHOWING.isdisjoint(words) and _NAMES_ONLY.isdisjoint(options))
+    return has_patch
 
 
 def is_reading_subcommand(words: Sequence[str]) -> bool:
