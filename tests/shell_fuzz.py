@@ -75,6 +75,8 @@ INJECTIONS = (
     f"timeout 5 {MARKER}",
     f"nice {MARKER}", f"setsid {MARKER}", f"busybox {MARKER}", "tee PWN", "dd of=PWN", f"source <(echo {MARKER})",
     f". /dev/stdin <<<'{MARKER}'",
+    "-n link", "-e link", "-t link", "--format=%+GG", "--sort=signature", "cd masked && git diff", "cd rebasing && git status",
+    "cd swapped && git grep .",
     "@args.txt", "@args", "?args", "strings @args.txt", "strings *", "cd evil2/in && git status", "cd evil2/odd && git diff",
     "cd common && git log -p",
     "cd borrowed && git log -p", "cd alternate && git show HEAD", "cd sub && cat /proc/self/cwd/here", "cd sub && cat ../p/here",
@@ -93,7 +95,8 @@ BENIGN = (
     "which ls",
     "git status", "git log --oneline -3", "git diff", "git show HEAD", "git branch -a", "cd sub", "cd sub && ls",
     "cd sub && cat ../a.txt",
-    "cd evil && git status", "cd hooked && git status", "cd hooked && git diff", "cd bare && git status", "ls 2>/dev/null",
+    "cd evil && git status", "cd masked && git status", "git -C rebasing status", "cd swapped && git grep -n -e outside",
+    "cd hooked && git status", "cd hooked && git diff", "cd bare && git status", "ls 2>/dev/null",
     "ls >/dev/null 2>&1", "cat a.txt | head -1", "ls || echo no",
     "ls; pwd", "ls\npwd", "# say\nls", "ls # say", "diff a.txt sub/b.py", "stat a.txt", "file a.txt", "du -sh sub", "basename /x/y",
     "md5sum a.txt", "comm a.txt a.txt", "nl a.txt", "tac a.txt", "od -c a.txt", "strings a.txt", "realpath a.txt", "readlink link",
@@ -204,14 +207,23 @@ class Ground:
         self.make_workspace()
 
     def make_workspace(self) -> None:
+        """Made once, and copied from then on."""
         shutil.rmtree(self.workspace, ignore_errors=True)
+        copy = self.top.with_name(f"{self.top.name}-as-made")
+        if not copy.exists():
+            self._make_files()
+            shutil.copytree(self.workspace, copy, symlinks=True)
+        else:
+            shutil.copytree(copy, self.workspace, symlinks=True)
+
+    def _make_files(self) -> None:
         work = self.workspace
         (work / "sub").mkdir(parents=True)
         for name in ("a.txt", "b c.txt", "sub/b.py", "-oPWN", "--output=PWN", "sub/-delete", "$(touch PWN)", "sub/;touch PWN", "x y end$"):
             (work / name).write_text("x y\nb x\nend\n")
         (work / "link").symlink_to("../outside/secret.txt")
         (work / "linkdir").symlink_to("../outside")
-        self._git("init", "-q", ".")
+        self._git("init", "-q", "--template=", ".")
         self._git("add", "a.txt")
         self._git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
         self._hostile(work / "evil" / ".git")
@@ -219,6 +231,7 @@ class Ground:
         hooked = work / "hooked"
         shutil.copytree(work / ".git", hooked / ".git")
         (hooked / "a.txt").write_text("x y\nb x\nend\n")  # newer than the index has it, so that git refreshes that
+        (hooked / ".git" / "hooks").mkdir()
         hook = hooked / ".git" / "hooks" / "post-index-change"
         hook.write_text(f"#!/bin/sh\ntouch {work / 'PWN'}\n")
         hook.chmod(0o755)
@@ -257,6 +270,25 @@ class Ground:
         (work / "common").mkdir()
         (work / "common" / "HEAD").write_text("ref: refs/heads/x\n")
         (work / "common" / "commondir").write_text("../evil/.git\n")
+        self._make_odd_repositories()
+
+    def _make_odd_repositories(self) -> None:
+        """Settings that git reads in another way than they look, links among its own files, and one in the place of tracked files."""
+        work = self.workspace
+        for name in ("masked", "rebasing", "swapped"):
+            shutil.copytree(work / ".git", work / name / ".git")
+        with open(work / "masked" / ".git" / "config", "ab") as config:
+            config.write(f'[core]\n# \x0c[advice]\n\tfsmonitor = "touch {work}/PWN; false"\n'.encode())
+        steps = work / "rebasing" / ".git" / "rebase-merge"
+        steps.mkdir()
+        for name, text in (("head-name", "refs/heads/x"), ("onto", "x"), ("interactive", "")):
+            (steps / name).write_text(f"{text}\n")
+        (steps / "done").symlink_to(self.top / "outside" / "secret.txt")
+        (work / "swapped" / "d").mkdir()
+        (work / "swapped" / "d" / "secret.txt").write_text("x\n")
+        self._git("-C", "swapped", "add", "d")
+        shutil.rmtree(work / "swapped" / "d")
+        (work / "swapped" / "d").symlink_to(self.top / "outside")
 
     def _hostile(self, folder: Path) -> None:
         """A repository whose own configuration runs something."""

@@ -32,6 +32,9 @@ def test_the_ground_notices_what_a_command_does(tmp_path: Path) -> None:
         "cat ~/.ssh/id_rsa",
         "cd evil && git status",
         "cd hooked && git status",
+        "cd masked && git status",
+        "cd rebasing && git status",
+        "cd swapped && git grep outside",
         "strings @args.txt",
         "cd evil2/in && git status",
         "cd evil2/odd && git diff",
@@ -41,7 +44,7 @@ def test_the_ground_notices_what_a_command_does(tmp_path: Path) -> None:
         "cd sub && cat ../p/here",
         "rm a.txt",
     ]
-    assert ground.run(["ls", *bad, "pwd"]) == bad
+    assert [command for command in ("ls", *bad, "pwd") if ground.run([command])] == bad
 
 
 LISTED = ["echo", "ls", "cat", "grep", "git", "test", "printf", "head", "find", "sed", "awk", "sort", "uniq", "true"]
@@ -55,6 +58,6 @@ def test_a_rule_for_a_program_lets_no_injection_through(tmp_path: Path, monkeypa
         monkeypatch.setenv(key, value)
     rules = tuple(Rule("allow", text) for name in LISTED for text in (name, f"{name} *"))
     tried = [f"{name} {before}{text}" for name in LISTED for text in INJECTIONS for before in ("", "a.txt ")]
-    allowed = [command for command in tried if "\0" not in command and ground.allows(command, rules)]
+    allowed = [command for command in dict.fromkeys(tried) if "\0" not in command and ground.allows(command, rules)]
     assert ground.run(allowed) == []
     assert len(allowed) > 50

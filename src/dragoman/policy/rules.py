@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -172,15 +173,16 @@ def _quoted(text: str) -> str:
 # --- does a rule fit
 
 
-def pattern_words(pattern: str) -> list[str]:
-    """Raises RuleProblem."""
+@lru_cache(2048)
+def pattern_words(pattern: str) -> tuple[str, ...]:
+    """Kept, because every rule is held against every command. Raises RuleProblem."""
     try:
         words = shlex.split(pattern)
     except ValueError as error:
         raise RuleProblem(say("policy.rule_quotes", pattern=pattern)) from error
     if not words:
         raise RuleProblem(say("policy.rule_empty"))
-    return words
+    return tuple(words)
 
 
 def fits_words(pattern: Sequence[str], words: Sequence[str], *, is_prefix: bool) -> bool:
