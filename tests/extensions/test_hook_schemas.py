@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.extensions.hooks.answers import HookEnd, read_answer
 from dragoman.extensions.hooks.definitions import Hook
-from dragoman.extensions.hooks.inputs import Occasion, encode_input
+from dragoman.extensions.hooks.inputs import Occasion, encode_input, input_of, merge_arguments
 from dragoman.extensions.hooks.names import EVENTS, TOOL_EVENTS
 from dragoman.extensions.sources import Origin
 from dragoman.values.schema import problems
@@ -94,6 +94,22 @@ def test_every_input_is_valid(schemas: dict[str, Any], mode: str, transcript: st
         assert set(told) <= set(schema["properties"]), event
         tried += 1
     assert tried == 11
+
+
+def test_a_hook_reads_what_a_command_wrote_and_which_agent_is_called() -> None:
+    hook = Hook("PostToolUse", "PostToolUse", "true", Origin("claude", "user", "/settings.json"))
+    told = [
+        (json.dumps({"stdout": "a\n", "stderr": "b", "exitCode": 3}), {"stdout": "a\n", "stderr": "b", "exitCode": 3}),
+        ("not json", {"stdout": "not json", "stderr": ""}),
+        ('{"stdout": 7}', {"stdout": '{"stdout": 7}', "stderr": ""}),
+    ]
+    for text, streams in told:
+        given = input_of(hook, Occasion("PostToolUse", subject="run_shell", details={"text": text}))["tool_response"]
+        assert given == {**streams, "interrupted": False, "isImage": False}
+    call = {"agent": "explore", "prompt": "Look"}
+    given = input_of(hook, Occasion("PreToolUse", subject="task", tool_input=call))["tool_input"]
+    assert given == {**call, "subagent_type": "explore"}
+    assert merge_arguments(given, {**given, "prompt": "Look again"}, call) == {"agent": "explore", "prompt": "Look again"}
 
 
 def test_every_valid_answer_is_read_whole(schemas: dict[str, Any]) -> None:

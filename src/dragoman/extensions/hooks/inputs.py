@@ -56,6 +56,8 @@ def input_of(hook: Hook, occasion: Occasion) -> dict[str, Any]:
     if event in TOOL_EVENTS:
         fields["tool_name"] = tool_name_for(hook.program, occasion.subject)
         fields["tool_input"] = _with_whole_paths(occasion)
+        if hook.program != "gemini" and occasion.subject == "task":
+            fields["tool_input"]["subagent_type"] = occasion.tool_input.get("agent", "")
         if hook.program != "gemini" and event != "PermissionRequest":
             fields["tool_use_id"] = occasion.call_id
     return fields | _details(hook, occasion)
@@ -106,9 +108,18 @@ def _details(hook: Hook, occasion: Occasion) -> dict[str, Any]:
 def _response(occasion: Occasion, text: str) -> dict[str, Any]:
     """A result in the fields that hooks look at."""
     if occasion.subject == "run_shell":
-        return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+        return {**_streams(text), "interrupted": False, "isImage": False}
     path = _with_whole_paths(occasion).get("file_path")
     return {"success": True, "content": text, **({"filePath": path} if path else {})}
+
+
+def _streams(text: str) -> dict[str, Any]:
+    """What a command wrote, out of the JSON that the model is told."""
+    told = jsontext.decode_object(text)
+    if told is None or not isinstance(told.get("stdout"), str):
+        return {"stdout": text, "stderr": ""}
+    code = {"exitCode": told["exitCode"]} if "exitCode" in told else {}
+    return {"stdout": told["stdout"], "stderr": told.get("stderr", ""), **code}
 
 
 def encode_input(hook: Hook, occasion: Occasion) -> bytes:
@@ -118,4 +129,9 @@ def encode_input(hook: Hook, occasion: Occasion) -> bytes:
 def merge_arguments(hook_input: dict[str, Any], changed: dict[str, Any], tool_input: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call as a hook wants them. A value that it did not change stays as the model wrote it: the hook may have
     been given a path in full."""
-    return {name: tool_input[name] if name in tool_input and value == hook_input.get(name) else value for name, value in changed.items()}
+    added = hook_input.keys() - tool_input.keys()  # what hooks are also given, under another program's names
+    return {
+        name: tool_input[name] if name in tool_input and value == hook_input.get(name) else value
+        for name, value in changed.items()
+        if name not in added
+    }
