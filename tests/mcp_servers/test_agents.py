@@ -59,6 +59,34 @@ def test_a_server_that_is_not_known_joins_at_the_next_prompt_by_an_entry(quay: Q
     assert quay.living() == []
 
 
+def test_where_all_are_too_much_those_that_join_later_are_searched_and_one_that_hangs_holds_up_none(quay: Quay) -> None:
+    quay.configure("harbour")
+    with service("text: Hello.") as quay.place.service:
+        asyncio.run(_learn(quay))
+    hanging = {f"hanging{number}": {"command": "sh", "args": ["-c", "while read line; do :; done"]} for number in range(3)}
+    entries = {**hanging, "harbour": quay.entry("harbour"), "bay": quay.entry("bay", count=1000)}
+    (quay.place.home / ".claude.json").write_text(json.dumps({"mcpServers": entries}))
+
+    async def talk() -> None:
+        agent = await opened(quay, waits=False)
+        joined = asyncio.Event()
+        agent.beside["mcp"].on_notice = lambda line: joined.set()
+        await asyncio.wait_for(joined.wait(), 20)
+        await agent.run("one")
+        await close_agent(agent)
+
+    with service(script("text: 1.", "text: 2.")) as quay.place.service:
+        asyncio.run(talk())
+        for name in hanging:
+            del entries[name]
+        (quay.place.home / ".claude.json").write_text(json.dumps({"mcpServers": entries}))
+        assert quay.place.run("-c", "-p", "two").code == 0
+        first, second = ([tool["name"] for tool in each["tools"]] for each in quay.place.service.requests)
+    assert {"mcp__harbour__tide", "search_tools", "call_tool"} < set(first)
+    assert not [name for name in first if "survey" in name]
+    assert second == first, "a resumed session has both"
+
+
 def test_questions_of_a_server_are_asked_and_progress_is_shown(quay: Quay) -> None:
     quay.configure("harbour")
     heard: list[str] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.app.extensions import folders_of
@@ -50,6 +50,9 @@ MAX_FILE_BYTES = 20_000_000
 WINDOW_SHARE = 0.05
 """Definitions of all servers that take more of the model's window are searched instead."""
 CHARS_PER_TOKEN = 4
+MOST_AT_ONCE = 4
+"""Servers that are started in the background at the same time."""
+CLOSING_S = 5.0
 PATIENCE_S = 15.0
 """How long a start waits for servers whose tools are not known, where there is no later prompt at which they could join."""
 
@@ -101,10 +104,9 @@ async def add_servers(agent: Agent, setup: Setup, ask_user: AskUser | None, *, w
     servers = AgentServers(agent, setup, ask_user)
     agent.beside["mcp"] = servers
     agent._harness.further_secrets.append(servers.secrets)
-    servers.add_known()
     unknown, outdated = servers.to_learn()
-    if unknown and waits:
-        await servers.learn_all(unknown)
+    # All join at once, in the order of the files: whether they are too much is a question about all of them.
+    servers.add_known(await servers.learn_all(unknown) if unknown and waits else {})
     if later := outdated if waits else [*unknown, *outdated]:
         servers.learn_later(later)
     return servers.notices
@@ -159,10 +161,9 @@ class AgentServers:
     async def join_waiting(self) -> None:
         """Before a prompt: those that the user said yes to since the last one."""
         waiting, self._waiting = self._waiting, list[ConfiguredServer]()
-        known = [(server, each) for server in waiting if (each := self.lists.get(server)) is not None]
-        self.join(known)
-        if unknown := [server for server in waiting if server.name not in self._joined]:
-            await self.learn_all(unknown)
+        known = {server.name: each for server in waiting if (each := self.lists.get(server)) is not None}
+        known |= await self.learn_all([server for server in waiting if server.name not in known])
+        self.join([(server, known[server.name]) for server in waiting if server.name in known])
 
     @property
     def usable(self) -> Sequence[ConfiguredServer]:
@@ -186,6 +187,8 @@ class AgentServers:
             self._learning.cancel()
         if self._running is not None:
             await self._running.aclose()
+        if self._learning is not None:
+            await asyncio.wait([self._learning], timeout=CLOSING_S)  # it ends servers that were being started
 
     def _bind(self, server: ConfiguredServer, known: KnownList) -> None:
         """A list that was learnt for the first time is the one the user agreed to."""
@@ -219,13 +222,14 @@ class AgentServers:
 
     # --- their tools
 
-    def add_known(self) -> None:
-        """The tools the record has, as it has them; then those of servers that are new to this conversation."""
+    def add_known(self, learnt: Mapping[str, KnownList]) -> None:
+        """The tools the record has, as it has them; then those of servers that are new to this conversation. `learnt`: by server, what was
+        learnt just now."""
         recorded = [spec for spec in self._agent.history.view.tools if spec.name.startswith("mcp__") or spec.name in (SEARCH, CALL)]
         if recorded:
             self._add_recorded(recorded)
-        known = [(server, each) for server in self._usable if server.name not in self._joined and (each := self.lists.get(server))]
-        self.join(known)
+        new = [server for server in self._usable if server.name not in self._joined]
+        self.join([(server, each) for server in new if (each := learnt.get(server.name) or self.lists.get(server))])
 
     def join(self, known: Sequence[tuple[ConfiguredServer, KnownList]]) -> None:
         """Offer the tools of these servers from the next prompt on."""
@@ -233,15 +237,11 @@ class AgentServers:
         self._joined |= {server.name for server, _ in known}
         if not tools:
             return
-        if self._index is None and not self._has_offered and self._is_too_much(tools):
+        if self._index is None and self._is_too_much(tools):
             counts = {server.name: len(each.tools) for server, each in known}
             self._offer_search(search_spec(counts), call_spec())
         for tool in tools:
             self._offer(tool)
-
-    @property
-    def _has_offered(self) -> bool:
-        return any(name.startswith("mcp__") for name in self._agent.tools.names)
 
     def _tools_of(self, server: ConfiguredServer, known: KnownList) -> Iterator[Tool]:
         taken = {*self._agent.tools.names, *(self._index.names if self._index is not None else ())}
@@ -261,9 +261,10 @@ class AgentServers:
             self._agent.tools.register(tool)
 
     def _is_too_much(self, tools: Sequence[Tool]) -> bool:
-        return (
-            definition_tokens(tool.spec for tool in tools) > WINDOW_SHARE * self._agent.provider.profile(self._agent.model).context_window
-        )
+        """With those that are offered already; they stay."""
+        offered = [spec for spec in self._agent.tools.specs if spec.name.startswith("mcp__")]
+        window = self._agent.provider.profile(self._agent.model).context_window
+        return definition_tokens([*offered, *(tool.spec for tool in tools)]) > WINDOW_SHARE * window
 
     def _offer_search(self, search: ToolSpec, call: ToolSpec) -> None:
         self._index = ToolIndex()
@@ -273,11 +274,10 @@ class AgentServers:
     def _add_recorded(self, recorded: Sequence[ToolSpec]) -> None:
         """A resumed session is sent the same tools, whatever its servers offer by now."""
         by_name = {spec.name: spec for spec in recorded}
-        if SEARCH in by_name and CALL in by_name:
-            self._offer_search(by_name.pop(SEARCH), by_name.pop(CALL))
-            return  # what can be found may be what there is now
         whose = self._whose()
         for name, spec in by_name.items():
+            if name == SEARCH and CALL in by_name:
+                self._offer_search(spec, by_name[CALL])  # what can be found may be what there is now
             if name in self._agent.tools or not name.startswith("mcp__"):
                 continue
             server, tool = whose.get(name) or self._guess(name)
@@ -317,42 +317,45 @@ class AgentServers:
         unknown = [each for each in self._usable if known[each.name] is None]
         return unknown, [each for each in self._usable if (found := known[each.name]) is not None and found.is_outdated]
 
-    async def learn_all(self, servers: Sequence[ConfiguredServer]) -> None:
-        """Start them once, and offer their tools. A server that takes too long or fails is reported and left out."""
+    async def learn_all(self, servers: Sequence[ConfiguredServer]) -> dict[str, KnownList]:
+        """Start them once: what each has, by its name. A server that takes too long or fails is reported and left out."""
         async with asyncio.TaskGroup() as group:
-            for server in servers:
-                group.create_task(self._learn(server))
+            tasks = {server.name: group.create_task(self._learn(server)) for server in servers}
+        return {name: known for name, task in tasks.items() if (known := task.result()) is not None}
 
-    async def _learn(self, server: ConfiguredServer) -> None:
-        was_known = server.name in self._joined
+    async def _learn(self, server: ConfiguredServer) -> KnownList | None:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                known = await self.running(server).learn()
+                return await self.running(server).learn()
         except TimeoutError:
-            return self.on_notice(
-                say("mcp_servers.not_learnt", name=server.name, reason=say("mcp_servers.too_slow", server=server.name, seconds=PATIENCE_S))
-            )
+            reason = say("mcp_servers.too_slow", server=server.name, seconds=PATIENCE_S)
+            self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=reason))
         except (DragomanError, OSError) as error:
-            return self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=error))
-        if not was_known:
-            self.join([(server, known)])
+            self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=error))
+        return None
 
     def learn_later(self, servers: Sequence[ConfiguredServer]) -> None:
         self._learning = asyncio.ensure_future(self._learn_later(servers))
 
     async def _learn_later(self, servers: Sequence[ConfiguredServer]) -> None:
-        """In the background; nothing joins while a run is under way."""
-        for server in servers:
-            try:
+        """In the background, a few at a time: one that hangs does not hold the others up."""
+        places = asyncio.Semaphore(MOST_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for server in servers:
+                group.create_task(self._learn_in_background(server, places))
+
+    async def _learn_in_background(self, server: ConfiguredServer, places: asyncio.Semaphore) -> None:
+        """Nothing joins while a run is under way."""
+        try:
+            async with places:
                 known = await self.running(server).learn()
-            except (DragomanError, OSError) as error:
-                self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=error))
-                continue
-            while (worker := self._agent.at_work) is not None:
-                await worker.finished()
-            if server.name not in self._joined:
-                self.join([(server, known)])
-                self.on_notice(say("mcp_servers.joined", name=server.name, count=len(known.tools)))
+        except (DragomanError, OSError) as error:
+            return self.on_notice(say("mcp_servers.not_learnt", name=server.name, reason=error))
+        while (worker := self._agent.at_work) is not None:
+            await worker.finished()
+        if server.name not in self._joined:
+            self.join([(server, known)])
+            self.on_notice(say("mcp_servers.joined", name=server.name, count=len(known.tools)))
 
 
 def definition_tokens(specs: Any) -> int:

@@ -45,7 +45,14 @@ def compose(harness: Harness, options: RunOptions) -> Configuration:
         system = read_prompt("system-small.md" if wants_short_prompt(model) else "system.md")
     if options.instructions:
         system = f"{system}\n\n{options.instructions}" if system else options.instructions
-    return Configuration(system, choose_tools(model, tools, harness.unchosen), settings)
+    chosen = choose_tools(model, tools, harness.unchosen)
+    return Configuration(system, _in_recorded_order(chosen, harness.session.history.view.tools), settings)
+
+
+def _in_recorded_order(tools: tuple[ToolSpec, ...], recorded: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """In another process tools may be registered in another order, where some had joined later: the request must stay the same."""
+    places = {spec.name: place for place, spec in enumerate(recorded)}
+    return tuple(sorted(tools, key=lambda spec: places.get(spec.name, len(places))))
 
 
 def record(harness: Harness, wanted: Configuration) -> None:
