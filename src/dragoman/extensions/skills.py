@@ -14,6 +14,7 @@ from dragoman.base.words import say
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
 from dragoman.extensions.plugins import Plugin, search_folders
+from dragoman.extensions.skill_switches import Judge, NamedSkill, find_switches
 from dragoman.extensions.sources import PROGRAMS, Origin, ProgramFolder
 
 FILE = "SKILL.md"
@@ -71,7 +72,15 @@ def find_skills(folders: Sequence[ProgramFolder], plugins: Sequence[Plugin] = ()
         if not _take_folder(place, found, problems, seen):
             problems.append(SourceProblem(place.origin(place.path), say("skills.too_many", most=MAX_SKILLS)))
             break
-    return FoundSkills(tuple(found.values()), tuple(problems))
+    switch = find_switches(folders) if found else None
+    kept = found.values() if switch is None else filter(None, (_switched(skill, switch) for skill in found.values()))
+    return FoundSkills(tuple(kept), tuple(problems))
+
+
+def _switched(skill: Skill, switch: Judge) -> Skill | None:
+    bare = skill.name.removeprefix(f"{skill.place.plugin}:")
+    said = switch(NamedSkill(skill.origin.program, bare, skill.place.plugin, skill.file))
+    return None if said == "off" else msgspec.structs.replace(skill, for_model=False) if said == "user" else skill
 
 
 def _take_folder(place: SearchFolder, found: dict[str, Skill], problems: list[SourceProblem], seen: set[str]) -> bool:
