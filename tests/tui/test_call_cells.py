@@ -15,6 +15,7 @@ from dragoman.tui.theme import Theme
 from dragoman.values.calls import Intent
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import Text, ToolCall, ToolResult
+from dragoman.values.usage import Usage
 from tui.scenes import ASK_COMMAND, ASK_EDIT, ASK_TOOL, DIFF, EDIT, SHELL, TESTS, call
 
 
@@ -55,6 +56,27 @@ def test_what_the_user_refused_is_told_in_their_words(told: str, shown: str) -> 
 def test_of_a_list_of_tasks_it_says_how_far_it_is() -> None:
     event = finished("todo", "", display="[x] read it\n[>] write it\n[ ] test it")
     assert plain(call_cells.folded_lines(finish(CallCell(call("todo")), event, 0), 80)[0]) == "● todo  1 of 3 done · write it"
+
+
+def test_what_the_user_answered_stands_under_the_question() -> None:
+    event = finished("ask_user", "green", display="green 绿色")
+    rows = call_cells.folded_lines(finish(CallCell(call("ask_user", question="Which colour? " * 9)), event, 0), 60)
+    assert [plain(row) for row in rows] == ["  └ green 绿色"]
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "wanted"),
+    [
+        (("a.py", "b.py"), 80, "a.py · b.py"),
+        (("a.py", "a_long_name_of_a_file.py"), 70, "2 files"),
+        (tuple(f"{number}.py" for number in range(9)), 80, "9 files"),
+        (("a_long_name_of_a_file.py",), 60, "$0.10"),
+    ],
+)
+def test_the_files_of_a_run_are_all_named_or_counted(names: tuple[str, ...], columns: int, wanted: str) -> None:
+    usage = Usage(fresh_tokens=1_000, output_tokens=20)
+    shown = plain(cells.ended(cells.Ended(3.0, usage, 0.1, 1, names, can_undo=True), columns))
+    assert shown.endswith(f" · {wanted} · /undo · /diff ──"), shown
 
 
 def test_an_error_of_several_lines_is_not_cut_at_its_colon() -> None:

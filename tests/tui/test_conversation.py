@@ -41,6 +41,7 @@ def test_an_edit_is_asked_about_beside_its_diff_and_leaving_tells_how_to_come_ba
         pane.keys("Enter")  # alone it answers nothing
         pane.keys("C-o")
         pane.expect("q back")
+        assert "edit story.txt" in pane.run("capture-pane", "-p").splitlines()[0]
         pane.keys("q")
         pane.expect(ASKS)
         pane.keys("y")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
 from dragoman.cli.approval import CallApproval, Intend
-from dragoman.tui.call_cells import Answer
+from dragoman.tui.call_cells import Answer, CallCell
+from dragoman.tui.calls import Folded
 from dragoman.tui.question import Question, choices, kind_of, subject
 from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
+from dragoman.values.parts import call_in_words
 
 if TYPE_CHECKING:
     from dragoman.tui.asking import LiveDialog
@@ -46,6 +48,7 @@ class LiveApproval(CallApproval):
             return await super().decide()
         finally:
             self._live.ask_about(None)
+            self._live.subject = None
 
     def _show(self) -> None:
         kind = kind_of(self._call.name, self._kind)
@@ -53,6 +56,8 @@ class LiveApproval(CallApproval):
         self._live.commit(lambda columns: subject(question, columns))
         self._show_reading()
         self._live.ask_about(lambda columns: choices(question, columns))
+        if kind == "edit":
+            self._live.subject = Folded(call_in_words(self._call), call=CallCell(self._call, display=self._intent.preview))
 
     async def _handle_key(self, key: str) -> Allow | Deny | None:
         if key == "v" and self._kind == "edit":

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
 from dragoman.cli.screen import Style
@@ -15,6 +16,9 @@ from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import wrap
 from dragoman.values.calls import Deny
+
+if TYPE_CHECKING:
+    from dragoman.tui.calls import Folded
 
 STYLES: dict[Style, str] = {"": "", "dim": "dim", "red": "bad", "green": "good", "yellow": "warn", "cyan": "accent", "bold": "bold"}
 QUIET_S = 0.6
@@ -101,6 +105,8 @@ class LiveDialog:
         """What came behind the key that answered, before that was heeded: it belongs to the line that the answer asks for, if it does."""
         self.composer: Composer | None = None
         """Where a question wants a line."""
+        self.subject: Folded | None = None
+        """The edit that is asked about, for Ctrl-O."""
 
     @property
     def is_open(self) -> bool:

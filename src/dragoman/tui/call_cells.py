@@ -161,6 +161,8 @@ def folded_lines(cell: CallCell, columns: int) -> list[Line]:
         elif last:
             rows.append(fit(line(f"  {last}", _style(cell)), columns))
         return rows
+    if cell.call.name == "ask_user" and cell.state == "done":  # the question stands above
+        return wrap(line(visible(in_words(cell.display.strip()))), columns, (Span("  └ ", "dim"),))
     if cell.inner and cell.state == "done":
         return [beside(title, right, columns), *([fit(line(f"  {last}", "dim"), columns)] if last else [])]
     shown = (*title, Span("  "), Span(last, _style(cell))) if last else title

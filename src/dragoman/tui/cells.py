@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from dragoman.base.graphemes import width
@@ -71,6 +73,9 @@ def sources(citations: list[tuple[str, str]], columns: int) -> list[Line]:
     return rows
 
 
+_NAMED_FILES = 3
+
+
 class Ended(msgspec.Struct, frozen=True):
     """What a run took."""
 
@@ -94,16 +99,27 @@ def ended(run: Ended, columns: int) -> Line:
         parts += [say("tui.tokens_in", tokens=f"{usage.input_tokens:,}") + cached, say("tui.tokens_out", tokens=f"{usage.output_tokens:,}")]
     if run.cost_usd is not None:
         parts.append(dollars(run.cost_usd))
-    parts += [visible(one_line(each, 80)) for each in run.changes]
     back = ["/undo", *(["/diff"] if run.changes else [])] if run.can_undo else []
-    if requests and width(" · ".join([*parts, requests, *back])) + 5 <= columns:
+    told = _files(run.changes)
+    if requests and width(" · ".join([*parts, *told[:1], requests, *back])) + 5 <= columns:
         parts.insert(1, requests)
     room = columns - 5 - sum(width(part) + 3 for part in back)
     kept: list[str] = []
     for part in parts:
         if width(" · ".join([*kept, part])) <= room:
             kept.append(part)
+    files = next((each for each in told if width(" · ".join([*kept, each])) <= room), "")
+    kept += [files] if files else []
     return fit(line(f"{RULE} {' · '.join([*kept, *back])} {RULE * 2}", "dim"), columns)
+
+
+def _files(names: Sequence[str]) -> list[str]:
+    """The files that were changed, in fewer and fewer words: never some of them as if they were all."""
+    shown = [visible(one_line(each, 80)) for each in names]
+    if not shown:
+        return []
+    count = [say("tui.files", count=len(shown))]
+    return [*([" · ".join(shown)] if len(shown) <= _NAMED_FILES else []), *(count if len(shown) > 1 else [])]
 
 
 def dollars(cost: float) -> str:

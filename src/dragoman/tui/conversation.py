@@ -256,9 +256,10 @@ class LiveConversation:
     # --- what is written
 
     def open_folded(self) -> None:
-        """What is folded, the last first; before it, a paste in the composer."""
+        """What is folded, the last first; before it, a paste in the composer, and before that the edit that is asked about."""
         pastes = [Folded(say("conversation.paste_title", number=number), text) for number, text in self._prompt.composer.folded_pastes()]
-        texts = [*self._view.calls.folded, *pastes]
+        asked = [self._dialog.subject] if self._dialog.subject is not None else []
+        texts = [*self._view.calls.folded, *pastes, *asked]
         if texts:
             self.canvas.open(Viewer(texts))
         else:

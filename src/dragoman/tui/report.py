@@ -103,7 +103,7 @@ class RunView:
         self.is_running = False
         self._commit(self.calls.finish_open(self._columns()))
         if result.requests:
-            changed = tuple(os.path.basename(path) for path in result.changed[:3])
+            changed = tuple(os.path.basename(path) for path in result.changed)
             took = Ended(result.duration_ms / 1000, result.usage, result.cost_usd, result.requests, changed, bool(changed))
             self._commit([cells.ended(took, self._columns())])
         self._commit([EMPTY])

@@ -54,6 +54,7 @@ TEXTS = {
     # --- what is said
     "tui.thought": "thought for {seconds} s",
     "tui.sources": "Sources:",
+    "tui.files": "{count:file|files}",
     "tui.requests": "{count:request|requests}",
     "tui.tokens_in": "{tokens} in",
     "tui.tokens_out": "{tokens} out",

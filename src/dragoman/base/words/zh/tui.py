@@ -54,6 +54,7 @@ TEXTS = {
     # --- what is said
     "tui.thought": "思考了 {seconds} 秒",
     "tui.sources": "来源：",
+    "tui.files": "{count} 个文件",
     "tui.requests": "{count} 个请求",
     "tui.tokens_in": "输入 {tokens}",
     "tui.tokens_out": "输出 {tokens}",
