@@ -93,10 +93,11 @@ class Canvas:
         return True
 
     def note_size(self) -> None:
-        """The window's size has changed: nothing is drawn until it has stayed the same for a while."""
+        """The window's size has changed: nothing is drawn until it has stayed the same for a while. On the other screen nothing can be
+        lost, and a list follows at once."""
         self._live.mark_moved()
         if self._loop is not None:
-            self._held_until_s = self._loop.time() + HOLD_S
+            self._held_until_s = self._loop.time() + (HOLD_S if self.overlay is None else FRAME_S)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

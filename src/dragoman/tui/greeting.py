@@ -13,8 +13,9 @@ from dragoman.base.words import say
 from dragoman.tui import cells
 from dragoman.tui.call_cells import CallCell, State, folded_lines, recall
 from dragoman.tui.calls import MOST_FOLDED, Folded
-from dragoman.tui.line import EMPTY, Line
+from dragoman.tui.line import EMPTY, Line, line, visible
 from dragoman.tui.markdown import render
+from dragoman.tui.wrap import wrap
 from dragoman.values.messages import Part, Text
 from dragoman.values.parts import call_in_words
 from dragoman.values.record import paid_usage
@@ -111,7 +112,8 @@ def _lines_of(step: Step, columns: int) -> list[Line]:
         case Reply() if text := _text_of(step.parts):
             return [*render(text, columns), EMPTY]
         case ToolCallStep():
-            return folded_lines(_cell_of(step), columns)[:1]
+            asked = wrap(line(visible(call_in_words(step.call))), columns) if step.call.name == "ask_user" else []
+            return [*asked, *folded_lines(_cell_of(step), columns)[:1]]
         case _:
             return []
 
