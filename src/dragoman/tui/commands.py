@@ -25,16 +25,17 @@ SHORT_LINES = 12
 UNLISTED = frozenset(("/exit", "/cost", "/add-dir"))
 """Other names of commands that have one: they work, and are not listed."""
 GROUPS = {
-    "model": ("/model", "/effort", "/retry", "/usage", "/stats", "/models"),
-    "session": ("/new", "/clear", "/resume", "/rewind", "/fork", "/rename", "/copy", "/export", "/import", "/sessions"),
+    "model": ("/model", "/models", "/effort", "/usage", "/stats"),
     "context": ("/context", "/compress", "/prune", "/memory"),
+    "session": ("/new", "/clear", "/resume", "/rewind", "/retry", "/fork", "/rename", "/copy", "/export", "/import", "/sessions"),
     "files": ("/diff", "/undo", "/todo", "/ps", "/stop", "/directory", "/init"),
     "allowed": ("/approval", "/approvals", "/sandbox", "/trust"),
     "brought": ("/tools", "/mcp", "/skills", "/hooks", "/agents"),
     "program": ("/help", "/keys", "/config", "/theme", "/lang", "/bug", "/quit"),
 }
 """The order in which commands are listed, by what they are about."""
-LISTED = tuple(name for names in GROUPS.values() for name in names)
+LISTED = tuple(dict.fromkeys(("/help", *(name for names in GROUPS.values() for name in names))))
+"""The order in which they are offered while one types."""
 
 
 class LiveCommands(SlashCommands):
