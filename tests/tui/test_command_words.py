@@ -8,7 +8,8 @@ from typing import cast
 
 import pytest
 
-from dragoman.base.words import say
+import dragoman as dm
+from dragoman.base.words import lookup, say
 from dragoman.base.words.en.conversation import TEXTS as ENGLISH
 from dragoman.base.words.zh.conversation import TEXTS as CHINESE
 from dragoman.cli.commands import NAMES_ELSEWHERE
@@ -57,3 +58,11 @@ def test_what_another_program_calls_a_command_runs_it() -> None:
 def test_a_menu_says_what_a_command_does_in_whole_clauses(columns: int, wanted: str) -> None:
     menu = Menu(0, [Suggestion("/context", "what the model sees; also simulate")])
     assert "".join(span.text for span in menu.lines(columns, 6)[0]) == f"› /context  {wanted}"
+
+
+def test_every_tool_of_ours_is_described_for_people_in_each_language() -> None:
+    with dm.Agent(dm.testing.ScriptedProvider("text: hi"), tools=dm.ToolOptions(builtin=True)) as agent:
+        names = {spec.name for spec in agent.tools.specs}
+    assert "read_file" in names
+    for name in (*names, "task", "activate_skill"):
+        assert {lookup(f"tools.about_{name}", language) is not None for language in ("en", "zh")} == {True}, name

@@ -74,7 +74,7 @@ def test_one_writes_on_in_a_folder_with_blanks(tmp_path: Path) -> None:
     composer.insert("a f")
     menu = menu_for(composer, COMMANDS, files)
     assert menu is not None
-    assert [plain(row) for row in menu.lines(60, 4)] == ['› @"my dir/a file.txt"  about 1.2k tokens']
+    assert [plain(row) for row in menu.lines(60, 4)] == ['› @"my dir/a file.txt"  about 1,250 tokens']
     menu.take(composer)
     assert composer.text == 'see @"my dir/a file.txt" '
     assert menu_for(composer, COMMANDS, files) is None

@@ -13,7 +13,7 @@ from dragoman.app.trust import trust_notices
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
-from dragoman.base.words import say
+from dragoman.base.words import lookup, say
 from dragoman.loop.tasks import TASK, TaskAgent, TaskTool, all_agents
 from dragoman.values.errors import InputError
 
@@ -47,7 +47,9 @@ def lines_of(agents: Iterable[TaskAgent]) -> list[str]:
     lines: list[str] = []
     for agent in agents:
         facts = [_tools_words(agent), agent.model, shorten_home(agent.origin) or say("subagents.builtin")]
-        lines.append(f"  {agent.name}  {one_line(agent.description, _DESCRIPTION_CHARS)}")
+        ours = f"subagents.about_{agent.name}"
+        about = agent.description if agent.origin or lookup(ours) is None else say(ours)
+        lines.append(f"  {agent.name}  {one_line(about, _DESCRIPTION_CHARS)}")
         lines.append(f"    {one_line(' · '.join(filter(None, facts)))}")
     return lines
 

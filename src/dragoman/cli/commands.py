@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 import msgspec
 
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.base.words import chosen_language, say
+from dragoman.base.words import chosen_language, lookup, say
 from dragoman.cli.help_texts import help_for
 from dragoman.cli.talk import Talk
 from dragoman.cli.terminal_report import spent_words
@@ -197,7 +197,8 @@ class SlashCommands:
         screen, specs = self._conversation.screen, self._conversation.agent.tools.specs
         width = max((len(spec.name) for spec in specs), default=0)
         for spec in specs:
-            summary = one_line(spec.description).partition(". ")[0].rstrip(".")
+            ours = f"tools.about_{spec.name}"
+            summary = say(ours) if lookup(ours) is not None else one_line(spec.description).partition(". ")[0].rstrip(".")
             text = summary if spec.read_only else say("asking_tool", text=summary)
             screen.page(f"  {spec.name:{width}}  {text}")
 

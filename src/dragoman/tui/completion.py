@@ -13,7 +13,6 @@ from dragoman.base.graphemes import width as cells_of
 from dragoman.base.words import say
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.tui.cells import short_count
 from dragoman.tui.composer import IMAGE_ENDINGS, Composer
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit
@@ -165,7 +164,7 @@ class FileIndex:
             size = os.stat(os.path.join(self._root, path)).st_size
         except (OSError, ValueError):
             return ""
-        return say("conversation.about_tokens", count=short_count(max(size // _BYTES_PER_TOKEN, 1)))
+        return say("conversation.about_tokens", count=max(size // _BYTES_PER_TOKEN, 1))
 
     def _loose(self, word: str, found: set[int], until: float) -> list[int]:
         hits: list[int] = []

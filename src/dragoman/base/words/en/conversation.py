@@ -81,7 +81,7 @@ TEXTS = {
     "conversation.nothing_undone": "the last run changed no files; /rewind and Ctrl-F go further back",
     "conversation.no_editor": "set $VISUAL or $EDITOR to the editor you want to write in, for example: export EDITOR=nano",
     "conversation.edit_given_up": "the editor ended with an error: your prompt is as it was",
-    "conversation.about_tokens": "about {count} tokens",
+    "conversation.about_tokens": "about {count:token|tokens}",
     "conversation.no_image": "there is no image in the clipboard",
     "conversation.no_clipboard": "wl-paste or xclip would be needed for that; an image file dropped on the terminal, or @path, works too",
     "conversation.nothing_to_fork": "there is nothing to copy yet",

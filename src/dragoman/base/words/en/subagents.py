@@ -22,4 +22,6 @@ TEXTS = {
     "subagents.stopped": "stopped: {title}",
     "subagents.session_link": "subagent: session {id}  {title}",
     "subagents.called_by": "called by session {id}",
+    "subagents.about_explore": "finds things out and changes nothing: where something is, how it works, what uses it",
+    "subagents.about_general": "does a part of the work from beginning to end, with the same tools",
 }

@@ -22,4 +22,6 @@ TEXTS = {
     "subagents.stopped": "已停止：{title}",
     "subagents.session_link": "子代理：会话 {id}  {title}",
     "subagents.called_by": "由会话 {id} 调用",
+    "subagents.about_explore": "只查不改：某样东西在哪里、如何工作、谁在使用它",
+    "subagents.about_general": "用同样的工具从头到尾完成一部分工作",
 }
