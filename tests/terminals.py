@@ -89,6 +89,15 @@ class Terminal:
         self.send(f"{line}\r")
         self.expect(line.splitlines()[-1])
 
+    def press_until(self, keys: str, wanted: str) -> None:
+        """Press them again and again until this comes: what is typed in the moment before a question waits for a key is no answer."""
+        deadline = time.monotonic() + PATIENCE_S
+        while wanted not in self.text[self._mark :]:
+            assert time.monotonic() < deadline, f"{wanted!r} did not come in:\n{self.text[-3000:]}"
+            self.send(keys)
+            self.read_for(0.3)
+        self.expect(wanted)
+
     def ended(self, within_s: float = PATIENCE_S) -> int:
         """Wait for the program to end; returns its exit code."""
         self._until(lambda: self.process.poll() is not None, "the program did not end", within_s)
@@ -214,6 +223,13 @@ class Tmux:
             assert time.monotonic() < until, f"{wanted!r} was not shown {count} times:\n{screen}"
             time.sleep(0.05)
         return screen
+
+    def expect_gone(self, gone: str, within_s: float = PATIENCE_S) -> None:
+        """Wait until it does not stand in the window any more."""
+        until = time.monotonic() + within_s
+        while gone in (screen := self.run("capture-pane", "-p", "-t", "talk")):
+            assert time.monotonic() < until, f"{gone!r} stays:\n{screen}"
+            time.sleep(0.05)
 
 
 @contextmanager

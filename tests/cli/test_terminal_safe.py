@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,12 +85,8 @@ def test_hostile_text_in_a_conversation(place: Place, serve: Serve) -> None:
             shown.expect("Run it?")
             shown.send(key)
         shown.expect("the run)")  # the end of the question that is asked again
-        time.sleep(0.3)  # what is typed before it waits for a key is no answer
-        shown.send("y")
-        shown.expect("Enter for none")
-        time.sleep(0.3)
-        shown.send("1\n")
-        shown.expect("The end.")
+        shown.press_until("y", "Enter for none")
+        shown.press_until("1\n", "The end.")
         shown.prompt()
         for line in ("again", "/approvals", "/tools", "/usage", f"/model {name[:1]}", "/directory", "/context"):
             shown.ask(line)

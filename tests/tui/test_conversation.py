@@ -186,7 +186,6 @@ def test_a_paste_of_5000_lines_is_folded_and_sent_whole(place: Place, brackets: 
             shown.send_all(b"\x1b[200~" + data + b"\x1b[201~" if brackets else data)
             shown.expect("[paste 1: 5,000 lines]")
             assert not serving.requests, "nothing is sent before Enter"
-            time.sleep(0.2)
             shown.send("\r")
             shown.expect("I have read it.")
         assert "pasted line 0\\npasted line 1\\n" in str(serving.requests[0])
@@ -306,8 +305,8 @@ def test_commands_and_files_are_completed(place: Place) -> None:
         begin(pane)
         pane.type("/appr")
         pane.expect("/approvals")
-        pane.keys("Escape")
-        time.sleep(0.2)  # closer together they are one key
+        pane.keys("Escape")  # with the next key close behind it would be another key
+        pane.expect_gone("/approvals")
         pane.keys("C-u")
         pane.type("read @calcu")
         pane.expect("› @calculator.py")
@@ -418,9 +417,7 @@ def test_an_earlier_prompt_comes_back_with_escape_twice(place: Place) -> None:
             pane.keys("Enter")
             pane.expect("Two.")
             pane.expect("out · $", count=2)
-            pane.keys("Escape")
-            time.sleep(0.3)
-            pane.keys("Escape")
+            pane.keys("Escape", "Escape")
             pane.expect("Back to before")
             pane.keys("Enter")
             pane.expect("› the second prompt", count=2)

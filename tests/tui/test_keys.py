@@ -89,6 +89,16 @@ def test_a_paste_without_brackets_is_one_paste(lines: list[str], size: int) -> N
     assert [*events, *reader.rest()] == [Paste("\n".join(lines))]
 
 
+def test_a_long_paste_without_brackets_may_come_in_pieces() -> None:
+    reader = KeyReader()
+    assert reader.feed(b"one\rtwo") == []
+    assert reader.waits_s < 0.05
+    assert reader.feed(b"\r" + b"more and more\r" * 20) == []
+    assert reader.waits_s > 0.1
+    assert reader.feed(b"the last line\r") == [], "its line break sends nothing"
+    assert reader.rest() == [Paste("one\ntwo\n" + "more and more\n" * 20 + "the last line\n")]
+
+
 @pytest.mark.parametrize("report", REPORTS)
 def test_what_a_terminal_reports_is_no_key(report: bytes) -> None:
     assert KeyReader().feed(report + b"x") == [Key("x", "x")]

@@ -74,7 +74,8 @@ def drag(place: Place, columns: int, sizes: Sequence[tuple[int, int, float | Non
         pane.resize(100, 40)
         pane.expect("row 80 of")
         pane.expect("? keys")
-        time.sleep(0.7)
+        pane.type("!")  # it is drawn once the window has settled
+        pane.expect("window!")
         screen = pane.screen()
         found = rows_of(pane)
         assert [row for number, row in enumerate(found) if row not in found[number + 1 :]] == list(range(1, LINES + 1)), screen
@@ -96,8 +97,9 @@ def test_resizes_while_a_list_is_open_lose_no_line(place: Place) -> None:
             pane.resize(*size)
             time.sleep(0.2)
         pane.keys("Escape")
-        pane.expect("Ask, /")
-        time.sleep(0.6)
+        pane.expect_gone("Model for the next answer")
+        pane.type("settled")  # it is drawn once the window has
+        pane.expect("› settled")
         screen = pane.screen()
         assert rows_of(pane) == list(range(1, 31)), screen
         assert screen.count("ask first") == 1, screen

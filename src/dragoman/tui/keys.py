@@ -11,7 +11,10 @@ from typing import NamedTuple
 ESCAPE_S = 0.05
 """How long a lone Esc may be the beginning of another key."""
 PASTE_S = 0.03
-"""How long a paste without brackets may pause after a line."""
+"""How long a paste without brackets may pause after a line,"""
+LONG_PASTE_S = 0.15
+"""and how long one that nobody types ahead: over a slow line it comes in pieces, and none of their ends may be taken for Enter."""
+_LONG_CHARS = 200
 
 _PASTE_ON, _PASTE_OFF = b"\x1b[200~", b"\x1b[201~"
 _CONTROLS = {
@@ -73,7 +76,7 @@ class KeyReader:
     def waits_s(self) -> float:
         """After how long `rest` is to be called if nothing more comes; 0 if nothing is unclear."""
         if self._burst is not None:
-            return PASTE_S
+            return LONG_PASTE_S if len(self._burst) > _LONG_CHARS else PASTE_S
         return ESCAPE_S if self._bytes and self._pasted is None else 0
 
     def feed(self, data: bytes) -> list[Key | Paste]:

@@ -17,7 +17,8 @@ from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.theme import Theme
 from dragoman.tui.wrap import fit, spread, wrap_code
 
-OPEN, CLOSE = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l", "\x1b[?1049l\x1b[?25h"
+# Emptied before it is left: when tmux puts the conversation back at another size, a row of what stood here may get among its lines.
+OPEN, CLOSE = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l", "\x1b[H\x1b[2J\x1b[?1049l\x1b[?25h"
 _CLEAR = "\x1b[2;1H\x1b[J\x1b[H\x1b[K"
 """In two steps: some terminals keep in their history what is erased as a whole."""
 OPEN_OVER, CLOSE_OVER = f"{_CLEAR}\x1b[?25l", f"{_CLEAR}\x1b[?25h"
