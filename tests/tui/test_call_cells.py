@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base import jsontext
+from dragoman.base.words import choose_language, chosen_language
+from dragoman.cli.result_words import result_in_words
 from dragoman.tui import call_cells, cells, question
 from dragoman.tui.call_cells import TAIL_LINES, CallCell, clean_output, finish
 from dragoman.tui.layout import lay_out, question_rows
@@ -205,3 +207,25 @@ def test_the_title_of_a_question_hides_nothing_and_padding_is_named() -> None:
     shown = "\n".join(plain(row) for row in (*question.subject(asked, 80), *question.choices(asked, 80)))
     assert shown.count("x<U+202E>gnp.exe <U+200B>") == 2
     assert "a run of 90 blanks" in shown
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("a.py has not been read yet: read it first with read_file", "a.py 尚未读取"),
+        ("my a.py changed since it was read: read it again", "my a.py 在读取之后已被更改"),
+        ("a.py exists already: give the text to replace as old_string, or use write_file", "a.py 已存在"),
+        ("old_string was not found in a.py; the nearest lines are 3–5", "在 a.py 中没有找到要替换的文本"),
+        ("old_string was not found in a.py", "在 a.py 中没有找到要替换的文本"),
+        ("/etc/x is outside the workspace /w: stay inside, or …", "/etc/x 在工作区之外"),
+        ("todo was not run, because its arguments do not fit:", "todo 没有运行，因为参数不符合要求："),
+        ("something that only another tool says", "something that only another tool says"),
+    ],
+)
+def test_what_tools_refuse_is_said_in_the_users_language(told: str, shown: str) -> None:
+    before = chosen_language()
+    choose_language("zh")
+    try:
+        assert result_in_words(told) == shown
+    finally:
+        choose_language(before)
