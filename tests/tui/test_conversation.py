@@ -277,6 +277,17 @@ def test_ctrl_c_twice_leaves_and_once_clears(place: Place) -> None:
         assert shown.modes[3] == shown.before[3]
 
 
+def test_ctrl_c_twice_in_a_run_ends_at_once_and_says_how_to_come_back(place: Place) -> None:
+    with service(script(SLOW)) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("claude-opus-5")
+        shown.send("go\r")
+        shown.expect("Beginning.")
+        shown.send("\x03\x03")
+        assert shown.ended() == 130
+        assert "dragoman --resume" in shown.text
+        assert shown.modes[3] == shown.before[3]
+
+
 def test_a_dumb_terminal_gets_the_plain_conversation(place: Place) -> None:
     with service(script("text: x")) as place.service, terminal(place, env={"TERM": "dumb"}, size=(24, 80)) as shown:
         shown.expect("/help lists the commands")

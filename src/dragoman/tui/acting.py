@@ -40,6 +40,8 @@ class Acting(LiveTalk, Protocol):
 
     def paste_image(self) -> None: ...
 
+    def give_terminal_back(self) -> None: ...
+
 
 class KeyActions:
     """`press` gets every key and paste of the user's."""
@@ -157,7 +159,7 @@ class KeyActions:
         """Ctrl-C: stops a run, and twice ends the program at once; else clears what is written; else leaves when it comes twice."""
         if self._turns.is_busy:
             if self._turns.is_stopping and not self._turns.runs_own_command:
-                self._canvas.close()
+                self._conversation.give_terminal_back()
                 os._exit(EXIT_INTERRUPTED)
             return self._turns.stop()
         if not self._prompt.composer.is_empty:

@@ -204,12 +204,7 @@ class LiveConversation:
             self._wrong_keys.clear()  # said once
 
     def _close(self) -> None:
-        try:
-            session_id = self.agent.session_id
-            if not self.canvas.terminal.gone and session_id in self.store.ids():
-                self.screen.message(say("come_back", id=self.store.short_id(session_id)), "dim")
-        finally:
-            self.canvas.close()  # whatever goes wrong, the terminal is as it was
+        self.give_terminal_back()
         loop = self.loop
         loop.run_until_complete(close_agent(self.agent))
         end_tasks(loop)
@@ -217,6 +212,15 @@ class LiveConversation:
         self._elsewhere.close()
         for notice in tidy_sessions(self.setup):
             Messages().line(say("notice", text=notice))
+
+    def give_terminal_back(self) -> None:
+        """As it was, with a line that says how to come back."""
+        try:
+            session_id = self.agent.session_id
+            if not self.canvas.terminal.gone and session_id in self.store.ids():
+                self.screen.message(say("come_back", id=self.store.short_id(session_id)), "dim")
+        finally:
+            self.canvas.close()  # whatever goes wrong
 
     def leave(self, code: int) -> None:
         if self._left is not None and not self._left.done():
