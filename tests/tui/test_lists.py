@@ -10,9 +10,11 @@ from dragoman.tui.completion import FileIndex, Menu, Suggestion, menu_for
 from dragoman.tui.composer import Composer
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.keys import Key
+from dragoman.tui.layout import lay_out
 from dragoman.tui.line import plain
 from dragoman.tui.overlay import OverlayPainter, Viewer
 from dragoman.tui.picker import Picker, PickerItem
+from dragoman.tui.prompt import PromptInput
 from dragoman.tui.theme import Theme
 
 COMMANDS = {"/help": "keys and commands", "/model": "another model", "/compress": "sum up", "/context": "what the model sees"}
@@ -191,3 +193,15 @@ def test_numbers_in_a_list_stand_under_each_other_by_their_last_digit() -> None:
     items = [PickerItem("a", ("one", "[60]", "11,631", "63.7%", "2m")), PickerItem("b", ("two", "[2]", "42", "0.2%", "1m"))]
     rows = [plain(row) for row in Picker("Context", items, lambda key: None).rows(60, 10)]
     assert [row for row in rows if "one" in row or "two" in row] == ["› one  [60]  11,631  63.7%  2m", "  two   [2]      42   0.2%  1m"]
+
+
+def test_the_cursor_stands_where_one_writes_in_a_search(tmp_path: Path) -> None:
+    history = PromptHistory(str(tmp_path / "prompts.jsonl"))
+    history.add("关于苹果的问题")
+    prompt = PromptInput(Composer(), history, index(), lambda: COMMANDS)
+    for key in (Key("ctrl-r"), Key("苹", "苹"), Key("果", "果")):
+        prompt.press(key, 60)
+    frame = lay_out(prompt.composer, Theme("mono"), (60, 24), menu=prompt.menu_lines(59, 6), menu_caret=prompt.menu_caret)
+    row, column = frame.caret
+    assert frame.rows[row].columns == column == len("search: ") + 4
+    assert "关于苹果的问题" in frame.rows[row + 1].text

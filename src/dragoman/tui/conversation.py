@@ -244,6 +244,7 @@ class LiveConversation:
             size,
             above=above,
             menu=[] if asking else self._prompt.menu_lines(columns, most_rows(size[1]) - 2),
+            menu_caret=None if asking else self._prompt.menu_caret,
             status=self._status(columns),
             most=question_rows(size[1], len(above) + 2 - is_hidden) if asking else 0,
             placeholder="" if answering else say(self._turns.placeholder),

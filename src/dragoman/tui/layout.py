@@ -36,9 +36,11 @@ def lay_out(
     placeholder: str = "",
     mark: str = MARK,
     most: int = 0,
+    menu_caret: int | None = None,
 ) -> Frame:
     """Every row is narrower than the window: a row as wide as that is wrapped by some terminals, and costs the most to write. Where there
-    is not enough room, what is under way shows its end, the menu its beginning, and a long text the part around the caret."""
+    is not enough room, what is under way shows its end, the menu its beginning, and a long text the part around the caret. `menu_caret`:
+    the column of the menu's first row where one writes, if it is there."""
     columns = size[0] - 1
     left = (most or most_rows(size[1])) - bool(status)
     menu = menu[: max(left - 1 - min(len(above), 1), 0)]
@@ -54,6 +56,8 @@ def lay_out(
         caret = (row, column + len(mark))
         left -= len(typed)
     above = above[-left:] if left > 0 else []
+    if menu_caret is not None and menu:
+        caret = (len(typed), min(menu_caret, columns - 1))
     lines = [*above, *typed, *menu, *([status] if status else [])]
     return Frame([to_row(line, theme, columns) for line in lines], (caret[0] + len(above), caret[1]), composer is not None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from dragoman.base.graphemes import width
 from dragoman.base.words import say
 from dragoman.tui.completion import FileIndex, Menu, menu_for
 from dragoman.tui.composer import Composer, may_name_image
@@ -158,6 +159,11 @@ class PromptInput:
             head = (Span(say("conversation.search", text=""), "accent"), Span(visible(self._searched)))
             return [head, line(visible(found), "" if self._found else "dim")]
         return self.menu.lines(columns, min(most, MENU_ROWS)) if self.menu is not None else []
+
+    @property
+    def menu_caret(self) -> int | None:
+        """The column of the menu's first row where one writes: while one searches."""
+        return None if self._searched is None else width(say("conversation.search", text="") + visible(self._searched))
 
 
 def image_word(pasted: str, workspace: str) -> str:
