@@ -205,3 +205,8 @@ def test_the_cursor_stands_where_one_writes_in_a_search(tmp_path: Path) -> None:
     row, column = frame.caret
     assert frame.rows[row].columns == column == len("search: ") + 4
     assert "关于苹果的问题" in frame.rows[row + 1].text
+
+
+def test_no_key_of_a_list_is_parted_from_its_words() -> None:
+    picker = Picker("Go on", [PickerItem("a", ("one",))], lambda key: None, keys="Enter goes on · ^X delete · ^E export")
+    assert [plain(row) for row in picker.rows(24, 12)][-2:] == ["Enter goes on", "^X delete · ^E export"]

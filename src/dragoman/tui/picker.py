@@ -15,6 +15,7 @@ from dragoman.tui.wrap import fit, spread, wrap
 
 _LEAST = 12
 _GAP = "  "
+_DOT = " · "
 _NUMBER = re.compile(r"[$≥]?[\d.,]+%?|\[\d+\]|\$?[\d.]+[kM]")
 """Numbers stand under each other by their last digit."""
 
@@ -107,7 +108,7 @@ class Picker:
         self.caret = (len(head), width(f"{label} {visible(before)}"))
         head.append((Span(f"{label} ", "accent"), Span(visible(before)), Span(visible(under), "caret"), Span(visible(after[1:]))))
         note = self._found[self._chosen].note if self._found else ""
-        keys = [line(self.hint, "warn")] if self.hint else wrap(line(self._keys, "dim"), columns)
+        keys = wrap(line(self.hint, "warn"), columns) if self.hint else _key_rows(self._keys, columns)
         self._page = max(rows - len(head) - 2 - len(keys) - bool(note), 1)
         top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
         shown = self._found[top : top + self._page]
@@ -190,3 +191,14 @@ class Picker:
             on_answered(written.text)
         else:
             written.press(event.name, event.text)
+
+
+def _key_rows(keys: str, columns: int) -> list[Line]:
+    """What keys do, in as many rows as it takes: no key is parted from its words."""
+    rows: list[str] = []
+    for part in keys.split(_DOT):
+        if rows and width(f"{rows[-1]}{_DOT}{part}") <= columns:
+            rows[-1] += f"{_DOT}{part}"
+        else:
+            rows.append(part)
+    return [row for each in rows for row in wrap(line(each, "dim"), columns)]
