@@ -253,7 +253,8 @@ def test_paths(pattern: str, path: str, fits: bool) -> None:
     ("text", "told"),
     [("cd x && make", "`&&`"), ("make | tee x", "`|`"), ("make > log", "`>`"), ("make;rm", "`;`"), ("echo `x`", "```"),
      ("run_shell a || b", "`||`"),
-     ("FOO=1 make", "FOO=1"), ("-p", "not with -p"), ("Bash(npm run test:*)", "`npm run test *`"), ("Bash", "`run_shell`"), ("Bash(*)", "`run_shell`"), ("Read(./.env)", "`read_file .env`"), ("Edit(src/**)", "`edit "),
+     ("FOO=1 make", "FOO=1"), ("-p", "not with -p"), ("Bash(npm run test:*)", "`npm run test *`"), ("Bash", "`run_shell`"),
+     ("Bash(*)", "`run_shell`"), ("Read(./.env)", "`read_file .env`"), ("Edit(src/**)", "`edit "),
      ("WebFetch(domain:a.org)", "`web_fetch a.org`")],
 )  # fmt: skip
 def test_a_rule_that_no_command_ever_fits_is_an_error_that_says_what_to_write(text: str, told: str) -> None:

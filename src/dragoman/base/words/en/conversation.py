@@ -85,7 +85,6 @@ TEXTS = {
     "conversation.no_image": "there is no image in the clipboard",
     "conversation.no_clipboard": "wl-paste or xclip would be needed for that; an image file dropped on the terminal, or @path, works too",
     "conversation.nothing_to_fork": "there is nothing to copy yet",
-    "conversation.forked": "a copy: dragoman --resume {id} goes on with the session it was made from",
     "conversation.forked": "this is a copy; dragoman --resume {id} continues the original session",
     "conversation.exported": "written to {path}",
     "conversation.nothing_to_copy": "there is no answer to copy yet",
