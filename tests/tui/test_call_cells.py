@@ -81,6 +81,14 @@ def test_the_files_of_a_run_are_all_named_or_counted(names: tuple[str, ...], col
     assert shown.endswith(f" · {wanted} · /undo · /diff ──"), shown
 
 
+@pytest.mark.parametrize(("output", "wanted"), [("", []), ("one\n", ["  one"]), ("one\ntwo\n", ["  … 2 lines · two"])])
+def test_a_command_that_was_stopped_says_so_once_and_what_it_put_out(output: str, wanted: list[str]) -> None:
+    cell = CallCell(SHELL.call, "cancelled", output=output, display="cancelled")
+    title, *rows = (plain(row) for row in call_cells.folded_lines(cell, 80))
+    assert title.endswith("stopped")
+    assert rows == wanted
+
+
 def test_an_error_of_several_lines_is_not_cut_at_its_colon() -> None:
     event = finished("todo", "", outcome="not_run", error="todo was not run, because its arguments do not fit:\n- items[0].text is missing")
     rows = call_cells.folded_lines(finish(CallCell(call("todo")), event, 0), 120)

@@ -300,8 +300,9 @@ def _last_line(cell: CallCell) -> str:
     """The line that says most: of a command its last, of everything else its first."""
     if cell.call.name == "run_shell" and (goes_on := _GOES_ON.match(cell.display)):
         return say("tui.in_background", id=goes_on[1])
-    if cell.call.name == "run_shell" and cell.state == "done":
-        lines = [row.strip() for row in clean_output(cell.output or cell.display).split("\n") if row.strip()]
+    if cell.call.name == "run_shell" and cell.state in ("done", "cancelled"):  # that it was stopped stands beside it
+        shown = cell.output or (cell.display if cell.state == "done" else "")
+        lines = [row.strip() for row in clean_output(shown).split("\n") if row.strip()]
         lines = [row for row in lines if not re.fullmatch(r"\(exit code \d+\)", row)]
         return visible(one_line(in_words(lines[-1]), _TITLE_CHARS)) if lines else ""
     lines = cell.display.strip().splitlines()
