@@ -91,8 +91,7 @@ def test_the_plain_conversation_has_them_too_and_what_is_kept_outlives_a_summary
         shown.prompt()
         assert "Summarised: about" in said("/compress the story")
         assert "messages" in said("/sessions list")
-        shown.ask("/sessions show")
-        shown.expect("[3] environment described", "read the story")
+        assert '"steps":[' in said("/sessions show --output-format json")
         stats = said("/stats")
         assert "3,000 read from the cache" in stats
         assert re.search(r"read_file +2 ", stats)
