@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.tui import clipboard
 from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image
 from dragoman.tui.images import MOST_BYTES, as_word, read_images
 from dragoman.values.blobs import MemoryBlobs
@@ -77,3 +78,20 @@ def test_pasted_images_are_for_the_user_alone_and_go_with_the_conversation() -> 
     assert [image.mime for image in read_images(f"see @{first} @{second}", "/", MemoryBlobs())[0]] == ["image/png"] * 2
     pasted.close()
     assert not first.parent.exists()
+
+
+def test_a_text_is_handed_to_every_program_that_keeps_a_clipboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tmux", "xclip"):
+        (tmp_path / name).write_text(f'#!/bin/sh\n/bin/cat > "{tmp_path}/{name}.got"\necho "$@" > "{tmp_path}/{name}.args"\n')
+        (tmp_path / name).chmod(0o755)
+    for name, value in (("PATH", str(tmp_path)), ("TMUX", "/tmp/x,1,0"), ("DISPLAY", ":9"), ("WAYLAND_DISPLAY", "w")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.platform", "linux")
+
+    async def copy() -> None:
+        clipboard.copy_text("文本\n")
+        await asyncio.wait(clipboard._copying)
+
+    asyncio.run(copy())
+    assert [(tmp_path / f"{name}.got").read_text() for name in ("tmux", "xclip")] == ["文本\n"] * 2, "wl-copy is not installed"
+    assert (tmp_path / "tmux.args").read_text() == "load-buffer -w -\n"

@@ -1,4 +1,5 @@
-"""Ctrl-V: an image from the clipboard, which no terminal hands over. The programs of the desktop are asked for it."""
+"""The clipboard, through programs of the desktop: Ctrl-V takes an image from it, which no terminal hands over; `/copy` gives it a text also
+where the terminal does not pass that on."""
 
 from __future__ import annotations
 
@@ -43,13 +44,39 @@ async def read_image() -> bytes:
     return b""
 
 
-async def _output_of(command: Sequence[str]) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
+def copying_commands(environment: Mapping[str, str], platform: str) -> Sequence[Sequence[str]]:
+    """What takes a text for the clipboard. tmux, as it comes, ignores what programs send the terminal for it."""
+    found: list[Sequence[str]] = [("tmux", "load-buffer", "-w", "-")] if environment.get("TMUX") else []
+    if platform == "darwin":
+        return [*found, ("pbcopy",)]
+    found += [("wl-copy",)] if environment.get("WAYLAND_DISPLAY") else []
+    return [*found, ("xclip", "-selection", "clipboard")] if environment.get("DISPLAY") else found
+
+
+def copy_text(text: str) -> None:
+    """Hand it to those programs, in the background: whatever becomes of that, the terminal has it too."""
+    task = asyncio.get_running_loop().create_task(_hand_over(text.encode()))
+    _copying.add(task)
+    task.add_done_callback(_copying.discard)
+
+
+_copying: set[asyncio.Task[None]] = set()
+
+
+async def _hand_over(data: bytes) -> None:
+    for command in copying_commands(os.environ, sys.platform):
+        with suppress(OSError):  # it is not installed, or does not read on
+            await _output_of(command, data)
+
+
+async def _output_of(command: Sequence[str], given: bytes | None = None) -> bytes:
+    """What it prints; of one that is given something, nothing: it may hold its output open for as long as the text can be pasted."""
+    discard = asyncio.subprocess.DEVNULL
+    ends = (discard, asyncio.subprocess.PIPE) if given is None else (asyncio.subprocess.PIPE, discard)
+    process = await asyncio.create_subprocess_exec(*command, stdin=ends[0], stdout=ends[1], stderr=discard)
     try:
         async with asyncio.timeout(_ANSWER_S):
-            return (await process.communicate())[0]
+            return (await process.communicate(given))[0] or b""
     except TimeoutError:
         return b""
     finally:

@@ -185,7 +185,8 @@ class LiveCommands(SlashCommands):
         import_and_open(self._live, os.path.join(self._live.setup.workspace, os.path.expanduser(rest)))
 
     def _copy(self, rest: str) -> None:
-        """Through the terminal (OSC 52): that works over a network too. With a number, one code block of the answer."""
+        """Through the terminal (OSC 52), which works over a network too, and programs of the desktop. With a number, one code block of the
+        answer."""
         text = self._live.last_answer
         if not text:
             self._say(say("conversation.nothing_to_copy"), "yellow")
@@ -195,6 +196,9 @@ class LiveCommands(SlashCommands):
             if not rest.isdecimal() or not 1 <= int(rest[:9]) <= len(blocks):
                 return self._say(say("conversation.no_such_block", count=len(blocks)), "yellow")
             text = blocks[int(rest) - 1]
+        from dragoman.tui.clipboard import copy_text
+
+        copy_text(text)
         self._live.canvas.terminal.write(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
         self._say(say("conversation.copied", count=len(text)))
 
