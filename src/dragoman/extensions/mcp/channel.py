@@ -24,6 +24,11 @@ class Channel(Protocol):
         """Whether a request is cancelled by a notification; else by giving `request` up."""
         ...
 
+    @property
+    def stderr(self) -> str:
+        """The end of what the server's program wrote to standard error; empty for HTTP."""
+        ...
+
     async def open(self, hear: Hear, lose: Lose) -> None:
         """Raises McpError."""
         ...

@@ -121,12 +121,11 @@ class McpClient:
     @property
     def stderr(self) -> str:
         """The end of what the program wrote to its standard error; empty for HTTP."""
-        channel = self._peer.channel if self._peer is not None else None
-        return getattr(channel, "stderr", "")
+        return self._peer.channel.stderr if self._peer is not None else ""
 
     def secrets(self) -> tuple[str, ...]:
         """The tokens that it sends, to be taken out of what the server answers."""
-        return tuple(getattr(self._authorizer, "secrets", tuple)())
+        return self._authorizer.secrets() if self._authorizer is not None else ()
 
     async def connect(self) -> ServerInfo:
         """Does nothing if it is connected. Raises McpError."""

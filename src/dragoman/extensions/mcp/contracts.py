@@ -169,3 +169,7 @@ class Authorizer(Protocol):
         Returns True if there is another token now and the request is worth repeating.
         """
         ...
+
+    def secrets(self) -> tuple[str, ...]:
+        """The tokens that requests carried, to be taken out of what the server answers."""
+        ...

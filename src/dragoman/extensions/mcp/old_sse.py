@@ -25,6 +25,7 @@ class OldSseChannel:
     """Two connections: events come by one, requests are posted on others."""
 
     cancels_by_message = True
+    stderr = ""
 
     def __init__(self, calls: HttpCalls, name: str, endpoint_s: float = ENDPOINT_S) -> None:
         self._calls = calls

@@ -39,6 +39,8 @@ _TAIL_S = 0.2
 class StreamableChannel:
     """A POST for each message; its response, or a stream, carries the answer."""
 
+    stderr = ""
+
     def __init__(self, calls: HttpCalls, name: str) -> None:
         self._calls = calls
         self._name = name
