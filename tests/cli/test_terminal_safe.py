@@ -164,7 +164,7 @@ def test_a_long_command_is_marked_row_by_row_and_its_padding_named(place: Place,
     rows = [row for row in view.split("\n") if row.startswith(("│ ", CONTINUES))]
     assert "".join(row[2:] for row in rows) == command
     assert all(len(row) < 60 for row in rows)
-    assert "a run of 300 blanks" in view
+    assert "300 blanks in a row" in view
 
 
 def test_a_long_diff_is_folded_and_whole_on_request(place: Place, serve: Serve) -> None:

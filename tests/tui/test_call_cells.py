@@ -214,7 +214,7 @@ def test_the_title_of_a_question_hides_nothing_and_padding_is_named() -> None:
     asked = question.Question(made, Intent(title="lift x\u202egnp.exe \u200b", preview=f"lift{' ' * 90}; more"))
     shown = "\n".join(plain(row) for row in (*question.subject(asked, 80), *question.choices(asked, 80)))
     assert shown.count("x<U+202E>gnp.exe <U+200B>") == 2
-    assert "a run of 90 blanks" in shown
+    assert "90 blanks in a row" in shown
 
 
 @pytest.mark.parametrize(

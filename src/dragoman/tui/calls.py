@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.tools.shell import RunShell
 from dragoman.tui import call_cells
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.line import Line
@@ -105,8 +106,9 @@ class RunningCalls:
         self._inner.clear()
 
     def add(self, call: ToolCall) -> None:
-        limit = getattr(self.find_tool(call.name), "time_limit_s", None) if self.find_tool is not None else None
-        self._open[call.id] = CallCell(call, limit_s=limit(jsontext.decode_object(call.arguments) or {}) if limit is not None else 0.0)
+        tool = self.find_tool(call.name) if self.find_tool is not None else None
+        limit_s = tool.time_limit_s(jsontext.decode_object(call.arguments) or {}) if isinstance(tool, RunShell) else 0.0
+        self._open[call.id] = CallCell(call, limit_s=limit_s)
 
     def update(self, event: ToolCallUpdated) -> None:
         cell = self._open.get(event.call_id)

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
+from dragoman.tools.todo import TodoItem, TodoList
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit, spread
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent
-    from dragoman.tools.todo import TodoItem
 
 SIGNS = {"pending": "☐ ", "in_progress": "▸ ", "completed": "☑ "}
 _STYLES = {"pending": "dim", "in_progress": "accent", "completed": "dim"}
 
 
 def items_of(agent: Agent) -> Sequence[TodoItem]:
-    """The agent's task list; nothing is loaded if the tool was never called."""
-    return getattr(agent.tools.get("todo"), "items", ())
+    """The agent's task list; empty if it keeps none."""
+    tool = agent.tools.get("todo")
+    return tool.items if isinstance(tool, TodoList) else ()
 
 
 def panel_lines(items: Sequence[TodoItem], columns: int, most: int) -> list[Line]:
