@@ -210,7 +210,7 @@ def test_agents_are_listed_with_their_origin(place: Place) -> None:
     assert listed["tester"]["origin"] == f"{folder / 'tester.md'}:1"
     assert listed["explore"]["origin"] is None
     assert "built in" in place.run("agents").out
-    place.run("agents", "dance").complaint(42, "dragoman agents list")
+    place.run("agents", "dance").complaint(42, "dragoman agents has no action dance; choose from list")
 
 
 def test_a_project_s_agents_are_read_only_where_it_is_trusted(place: Place, serve: Serve) -> None:

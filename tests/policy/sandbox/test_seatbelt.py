@@ -90,7 +90,7 @@ def test_one_that_does_not_is_not_believed(text: str, workspace: Path, tmp_path:
     sandbox = SeatbeltSandbox([str(workspace)])
     try:
         assert sandbox.detected.level == 0
-        assert "did not hold" in sandbox.detected.words
+        assert "did not confine" in sandbox.detected.words
         assert run(sandbox, "echo plain", workspace)[1] == "plain\n"
     finally:
         sandbox.close()
