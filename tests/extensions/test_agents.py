@@ -66,6 +66,16 @@ def test_one_of_codex(tmp_path: Path) -> None:
     assert [":2" in notice for notice in wrong.notices] == [True]
 
 
+def test_those_that_the_configuration_of_codex_declares(tmp_path: Path) -> None:
+    reviewer = '[agents.reviewer]\ndescription = "Reviews."\nconfig_file = "agents/r.toml"\n'
+    (tmp_path / "config.toml").write_text(f'model = "x"\n[agents]\nmax_threads = 3\n{reviewer}[agents.lost]\n')
+    found = found_in(tmp_path, "codex", "r.toml", 'developer_instructions = "Be strict."\nsandbox_mode = "read-only"\n')
+    agent = the_one(found)
+    assert (agent.name, agent.description, agent.instructions) == ("reviewer", "Reviews.", "Be strict.")
+    assert (agent.without, str(agent.origin)) == (("edit", "write_file"), f"{tmp_path}/config.toml:4")
+    assert [f"{tmp_path}/config.toml:7" in notice for notice in found.notices] == [True]
+
+
 def test_those_that_opencode_json_defines(tmp_path: Path) -> None:
     (tmp_path / "prompt.md").write_text("You review.\n")
     (tmp_path / "opencode.jsonc").write_text(

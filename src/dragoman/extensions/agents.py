@@ -101,11 +101,15 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
         if agent is not None:
             found.setdefault(agent.name, agent)
 
+    declared = [each for folder in folders if folder.program == "codex" for each in _declared_in(folder)]
     for place in search_folders(folders, plugins, "agents", _FOLDERS):
         walk = Walk(place)
         for file in _markdown_files(place, walk):
-            add(partial(_read_agent, place, file, unknown, notices))
+            if not any(file == each.file for each in declared):
+                add(partial(_read_agent, place, file, unknown, notices))
         notices += map(str, walk.problems)
+    for role in declared:
+        add(partial(_read_role, role))
     for table in defined_tables(folders, "agent"):
         add(partial(_agent_in, table, unknown))
     if unknown:
@@ -162,8 +166,44 @@ def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str], notices
     return AgentDefinition(name, description, read.body.strip(), tools, without, read.text("model"), _at(origin, read, "name", 1))
 
 
-def _read_toml(text: str, origin: Origin) -> AgentDefinition:
-    """One of Codex. Raises _Wrong."""
+class _Role(msgspec.Struct, frozen=True):
+    """An agent that config.toml of Codex declares: what it is for stands there, what it is told mostly in a file of its own."""
+
+    name: str
+    description: str
+    file: str
+    place: SearchFolder
+    origin: Origin
+
+
+def _declared_in(folder: ProgramFolder) -> Iterator[_Role]:
+    """A file that is wrong is told of by whoever reads its servers."""
+    import tomllib
+
+    path = os.path.join(folder.path, "config.toml")
+    place = SearchFolder("codex", folder.tier, folder.path, folder.within)
+    try:
+        text = read_text(place, path, MAX_BYTES) if os.path.isfile(path) else ""
+        table = tomllib.loads(text).get("agents") if "[agents." in text else None
+    except (Unreadable, tomllib.TOMLDecodeError, RecursionError):
+        return
+    from dragoman.base.toml_lines import line_of
+
+    for name, row in table.items() if isinstance(table, dict) else ():
+        if isinstance(row, dict):
+            file, description = (value if isinstance(value := row.get(key), str) else "" for key in ("config_file", "description"))
+            file = os.path.normpath(os.path.join(folder.path, os.path.expanduser(file))) if file else ""
+            yield _Role(name, description, file, place, place.origin(path, line_of(text, ("agents", name)) or 0))
+
+
+def _read_role(role: _Role) -> AgentDefinition:
+    """Raises _Wrong."""
+    text = _text_of(role.place, role.file) if role.file else ""
+    return _read_toml(text, role.origin, {"name": role.name, "description": role.description})
+
+
+def _read_toml(text: str, origin: Origin, otherwise: Mapping[str, str] = {}) -> AgentDefinition:
+    """One of Codex; `otherwise`: what is said of it elsewhere. Raises _Wrong."""
     import tomllib
 
     try:
@@ -171,7 +211,8 @@ def _read_toml(text: str, origin: Origin) -> AgentDefinition:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
         raise _Wrong(msgspec.structs.replace(origin, line=int(line[1]) if line else 0), say("skills.not_toml", reason=error)) from error
-    given = {key: value if isinstance(value := values.get(key), str) else "" for key in ("name", "description", "model", "sandbox_mode")}
+    keys = ("name", "description", "model", "sandbox_mode")
+    given = {key: value if isinstance(value := values.get(key), str) else otherwise.get(key, "") for key in keys}
     # There a name may be any words; here it is one.
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", given["name"] or os.path.basename(origin.path).removesuffix(".toml")).strip("-")
     if not _NAME.match(name):
