@@ -406,6 +406,11 @@ def test_codex_has_hooks_in_its_configuration_too(place: Place) -> None:
     assert [(each["place"], each["command"]) for each in hooks] == [(f"{file}:3", "echo It is Friday.")]
     (file.parent / "hooks.json").write_text(json.dumps({"hooks": {"Stop": group("true")}}))
     assert len(place.run("hooks", "list", "--json").json["hooks"]) == 2
+    off = "".join(f'[hooks.state."{key}"]\nenabled = false\n' for key in (f"{file.parent / 'hooks.json'}:stop:0:0", f"{file}:stop:0:0"))
+    file.write_text(CODEX + off)
+    assert [each["place"] for each in place.run("hooks", "list", "--json").json["hooks"]] == [f"{file}:3"], (
+        "one that Codex has switched off"
+    )
     file.write_text(CODEX + "[features]\nhooks = false\n")
     assert place.run("hooks", "list", "--json").json["hooks"] == []
 

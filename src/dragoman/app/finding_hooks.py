@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -74,25 +75,42 @@ def _of_programs(setup: Setup) -> list[FoundHooks]:
     off = {folder.path for folder in folders if folder.program == "codex" and _is_off_by_codex(folder)}
     used = [folder for folder in folders if folder.path not in off]
     named = [(folder, path) for folder in used for path in files_in(folder) if os.path.lexists(path) and not folder.leads_out(path)]
-    return [_read(path, _read_codex if path.endswith(".toml") else read_json_hooks, folder) for folder, path in named]
+    disabled = frozenset(
+        key for folder in folders if folder.program == "codex" and not folder.project for key in _disabled_by_codex(folder)
+    )
+    of_codex, of_others = partial(_read_codex, disabled=disabled), partial(read_json_hooks, disabled=disabled)
+    return [_read(path, of_codex if path.endswith(".toml") else of_others, folder) for folder, path in named]
 
 
-def _is_off_by_codex(folder: ProgramFolder) -> bool:
-    """Whether its configuration switches hooks off, those of hooks.json too."""
+def _config_of_codex(folder: ProgramFolder) -> Mapping[str, Any]:
     path = os.path.join(folder.path, "config.toml")
     try:
         text = read_text(path, MAX_FILE_BYTES) if os.path.lexists(path) else ""
         if "hooks" not in text:
-            return False
+            return {}
         import tomllib
 
-        features = tomllib.loads(text).get("features")
+        return tomllib.loads(text)
     except (FileProblem, ValueError, RecursionError):  # said by whoever reads its hooks
-        return False
+        return {}
+
+
+def _is_off_by_codex(folder: ProgramFolder) -> bool:
+    """Whether its configuration switches hooks off, those of hooks.json too."""
+    features = _config_of_codex(folder).get("features")
     return isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
 
 
-def _read_codex(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
+def _disabled_by_codex(folder: ProgramFolder) -> Iterator[str]:
+    """The hooks that its user has switched off one by one, by their places."""
+    table = _config_of_codex(folder).get("hooks")
+    state = table.get("state") if isinstance(table, dict) else None
+    for key, row in state.items() if isinstance(state, dict) else ():
+        if isinstance(row, dict) and row.get("enabled") is False:
+            yield key.strip()
+
+
+def _read_codex(text: str, path: str, folder: ProgramFolder, disabled: frozenset[str]) -> FoundHooks:
     """Codex takes hooks in its configuration too."""
     import tomllib
 
@@ -104,7 +122,7 @@ def _read_codex(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
         return FoundHooks((), (say("hooks.bad_file", place=place_of_fault(path, error), reason=error),))
     if isinstance(table, dict):
         table = {name: groups for name, groups in table.items() if name != "state"}  # what its user has trusted
-    return read_hooks(table, Origin("codex", folder.tier, path), folder.project, line_of=_lines_in(text))
+    return read_hooks(table, Origin("codex", folder.tier, path), folder.project, disabled=disabled, line_of=_lines_in(text))
 
 
 def _of_plugins(setup: Setup) -> list[FoundHooks]:

@@ -107,8 +107,8 @@ def files_in(folder: ProgramFolder) -> list[str]:
     return [os.path.join(folder.path, name) for name in names if folder.tier == "project" or name != "settings.local.json"]
 
 
-def read_json_hooks(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
-    """Never raises: errors become one notice that names file and line."""
+def read_json_hooks(text: str, path: str, folder: ProgramFolder, disabled: frozenset[str] = frozenset()) -> FoundHooks:
+    """Never raises: errors become one notice that names file and line. `disabled`: see `read_hooks`."""
     place = Origin(folder.program, folder.tier, path)
     try:
         data = located_json.decode(text)
@@ -120,7 +120,7 @@ def read_json_hooks(text: str, path: str, folder: ProgramFolder) -> FoundHooks:
         return FoundHooks()
     table = data.get("hooks")
     bounds = Bounds(_texts(data.get("allowedHttpHookUrls")), _texts(data.get("httpHookAllowedEnvVars")))
-    return read_hooks(table, place, folder.project, disabled=_disabled(data), bounds=bounds, line_of=_lines_in(text, table))
+    return read_hooks(table, place, folder.project, disabled=_disabled(data) | disabled, bounds=bounds, line_of=_lines_in(text, table))
 
 
 def _lines_in(text: str, table: Any) -> LineOf:
@@ -180,7 +180,8 @@ def read_hooks(
     bounds: Bounds | None = None,
     line_of: LineOf = lambda event, at, number: 0,
 ) -> FoundHooks:
-    """The hooks of a table that has lists by event."""
+    """The hooks of a table that has lists by event, without those that are `disabled` by name, command, or place (as Codex writes it:
+    `FILE:pre_tool_use:0:0`)."""
     if table is None:
         return FoundHooks()
     if not isinstance(table, Mapping):
@@ -193,7 +194,7 @@ def read_hooks(
                 reading.refuse(at, say("hooks.not_a_list", event=str(name)[:60]))
             continue
         for at, group in enumerate(groups):
-            reading.add_group(str(name), group, partial(line_of, str(name), at))
+            reading.add_group(str(name), group, partial(line_of, str(name), at), at)
     return FoundHooks(tuple(reading.hooks), reading.notices())
 
 
@@ -252,7 +253,7 @@ class _Reading:
     def refuse(self, at: Origin, reason: str) -> None:
         self._wrong.append(say("hooks.bad_hook", place=str(at), reason=reason))
 
-    def add_group(self, name: str, group: Any, line_of: Callable[[int | None], int]) -> None:
+    def add_group(self, name: str, group: Any, line_of: Callable[[int | None], int], place: int) -> None:
         at = msgspec.structs.replace(self._place, line=line_of(None))
         if not isinstance(group, Mapping):
             return self.refuse(at, say("hooks.not_a_table"))
@@ -266,7 +267,10 @@ class _Reading:
         rows = group.get("hooks", [group] if "command" in group else None)  # ours may stand without a list
         if not isinstance(rows, Sequence) or isinstance(rows, str):
             return self.refuse(at, say("hooks.not_a_list", event="hooks"))
+        key = f"{self._place.path}:{re.sub('(?<=.)(?=[A-Z])', '_', name).lower()}:{place}"
         for number, row in enumerate(rows):
+            if f"{key}:{number}" in self._disabled:
+                continue
             self._add(name, events, matcher, row, msgspec.structs.replace(at, line=line_of(number) or at.line))
         return None
 
