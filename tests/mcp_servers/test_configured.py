@@ -15,7 +15,8 @@ from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings, StdioSe
 from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
 from dragoman.extensions.mcp.filling import FillFrom
 from dragoman.extensions.mcp.naming import tool_name
-from dragoman.extensions.sources import ProgramFolder, all_folders
+from dragoman.extensions.plugins import find_plugins
+from dragoman.extensions.sources import ROOT_VARIABLES, ProgramFolder, all_folders
 
 ENV = {"TOKEN": "secret-token", "EMPTY": "", "ANTHROPIC_API_KEY": "our-key"}
 
@@ -80,6 +81,21 @@ def test_gemini_cli(tmp_path: Path, work: Path) -> None:
     assert servers["local"].origin.line == 6
     write(tmp_path / ".gemini" / "mcp-server-enablement.json", '{"http": {"enabled": false}, "sse": {"enabled": true}, "local": 7}')
     assert [server.name for server in found(tmp_path).servers if server.is_enabled] == ["sse", "local"], "after `gemini mcp disable http`"
+
+
+def test_an_extension_of_gemini_cli_gets_the_settings_it_was_installed_with(tmp_path: Path) -> None:
+    folder = tmp_path / ".gemini" / "extensions" / "port"
+    settings = [{"name": "Host", "envVar": "PORT_HOST"}, {"name": "Key", "envVar": "TOKEN", "sensitive": True}, {"envVar": "UNSET"}, 7]
+    servers = {"quay": {"command": "quay", "args": ["$PORT_HOST"]}}
+    write(folder / "gemini-extension.json", json.dumps({"name": "port", "settings": settings, "mcpServers": servers}))
+    write(folder / ".env", 'PORT_HOST="a \\"b\\" c"\nOTHER=x\n')
+    folders = [ProgramFolder("gemini", "user", str(tmp_path / ".gemini"))]
+    around = FillFrom({"TOKEN": "secret-token", "HOME": str(tmp_path)})
+    [server] = find_servers(folders, [], [], around, lambda path: Path(path).read_text(), find_plugins(folders).found).servers
+    assert isinstance(server.server, StdioServer)
+    assert server.server.args == ('a "b" c',)
+    told = server.server.env.items() - dict.fromkeys(ROOT_VARIABLES, str(folder)).items()
+    assert dict(told) == {"PORT_HOST": 'a "b" c', "TOKEN": "secret-token"}
 
 
 def test_what_settings_of_claude_code_switch_off(tmp_path: Path, work: Path) -> None:

@@ -7,6 +7,7 @@ is read) and extensions of gemini-cli (`gemini-extension.json`). Only what is in
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -47,6 +48,9 @@ class Plugin(msgspec.Struct, frozen=True):
     memory: tuple[str, ...] = ()
     """Files whose text the model gets."""
     excluded_tools: tuple[str, ...] = ()
+    settings: Mapping[str, str] = {}
+    """Variables that an extension of gemini-cli declares, for its servers: what the user gave when installing it, empty where that is kept
+    in a keyring."""
     project: str = ""
     """The project's folder it lies in; empty for one that the user installed."""
 
@@ -298,8 +302,22 @@ class _Parts:
             mcp=self._existing("mcpServers", "mcp.json" if is_portable else ".mcp.json"),
             memory=self._memory(),
             excluded_tools=tuple(each for each in excluded if isinstance(each, str)) if isinstance(excluded, list) else (),
+            settings=self._settings(),
             project=self._place.within,
         )
+
+    def _settings(self) -> dict[str, str]:
+        rows = self._manifest.get("settings")
+        if self._format != "gemini" or self._place.tier != "user" or not isinstance(rows, list):
+            return {}
+        names = [name for row in rows if isinstance(row, dict) and isinstance(name := row.get("envVar"), str)]
+        path = os.path.join(self._place.path, ".env")
+        try:
+            text = read_text(self._place, path, MAX_MANIFEST_BYTES) if os.path.isfile(path) else ""
+        except Unreadable:
+            text = ""
+        given = {name.strip(): value.strip() for name, sign, value in (line.partition("=") for line in text.splitlines()) if sign}
+        return {name: _unquoted(given.get(name, "")) for name in names}
 
     def _existing(self, key: str, usual: str) -> tuple[str, ...]:
         named = self._manifest.get(key) if self._format != "agent-plugins" or key != "skills" else None
@@ -327,6 +345,12 @@ class _Parts:
             for path in self._existing("contextFileName", "GEMINI.md")
             if not named or not path.endswith(os.sep + "GEMINI.md") or "GEMINI.md" in _texts(named)
         )
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        return re.sub(r"\\(.)", r"\1", value[1:-1])
+    return value
 
 
 def _texts(value: object) -> list[str]:

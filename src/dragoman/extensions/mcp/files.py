@@ -196,8 +196,9 @@ class _Finding:
             text, values = decoded
             place: Path = ("mcpServers",) if "mcpServers" in values or path == plugin.origin.path else ()
             read = read_gemini if plugin.format == "gemini" else read_claude
+            here = {"workspacePath": self._workspaces[0] if self._workspaces else ""}
             around = msgspec.structs.replace(
-                self._around, env={**self._around.env, **plugin.variables, "workspacePath": self._workspaces[0] if self._workspaces else ""}
+                self._around, env={**self._around.env, **plugin.variables, **here, **self._settings_of(plugin)}
             )
             inner = _Finding(around, lambda path: "", ())
             inner._add(_with_signs(values), place, read, Origin(plugin.origin.program, plugin.origin.tier, path), _json_lines(text))
@@ -211,10 +212,15 @@ class _Finding:
             self.switched_off.add(name)
         program = server.server
         if isinstance(program, StdioServer):
-            program = msgspec.structs.replace(program, env={**plugin.variables, **program.env})
+            program = msgspec.structs.replace(program, env={**plugin.variables, **self._settings_of(plugin), **program.env})
         # The same words mean another program in another folder.
         made = hash_of([server.hash, plugin.path])
         self.servers.setdefault(name, msgspec.structs.replace(server, name=name, server=program, hash=made))
+
+    def _settings_of(self, plugin: Plugin) -> dict[str, str]:
+        """With the user's own variables where nothing else is set."""
+        given = {name: value or self._around.env.get(name, "") for name, value in plugin.settings.items()}
+        return {name: value for name, value in given.items() if value}
 
     def _is_off_by_gemini(self, name: str) -> bool:
         return name in self.switched_off or bool(self._allowed_by_gemini and name not in self._allowed_by_gemini)
