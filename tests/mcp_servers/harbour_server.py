@@ -1,7 +1,7 @@
 """A small MCP server on standard input and output, for tests: it speaks revision 2025-11-25 and needs nothing but Python.
 
 Its arguments are NAME=VALUE: `log` is a file to which it writes that it was started, and what it was asked; `list` a file with the tools
-to offer, as JSON; `count` how many further tools it makes up.
+to offer, as JSON; `count` how many further tools it makes up; `fails` and `hangs` a method that fails, and one that is not answered.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def main() -> None:
     log("start")
     for line in sys.stdin:
         message = json.loads(line)
-        if "id" in message and "method" in message:
+        if message.get("method") == OPTIONS.get("fails"):
+            send({"id": message["id"], "error": {"code": -32603, "message": "the harbour master is out"}})
+        elif "id" in message and "method" in message and message["method"] != OPTIONS.get("hangs"):
             send({"id": message["id"], "result": answer(message["method"], message.get("params", {}))})
 
 

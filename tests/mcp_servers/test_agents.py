@@ -87,6 +87,23 @@ def test_where_all_are_too_much_those_that_join_later_are_searched_and_one_that_
     assert second == first, "a resumed session has both"
 
 
+def test_tools_are_of_use_though_other_lists_fail_or_hang(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.extensions.mcp.running.MORE_LISTS_S", 0.1)
+    quay.configure("harbour", fails="prompts/list", hangs="resources/list")
+
+    async def talk() -> None:
+        agent = await opened(quay)
+        assert "mcp__harbour__tide" in agent.tools
+        servers: AgentServers = agent.beside["mcp"]
+        known = servers.lists.get(servers.usable[0])
+        assert known is not None
+        assert (known.prompts, known.resources, known.ttl_ms) == ((), (), 600_000), "it is asked again before long"
+        await close_agent(agent)
+
+    with service("text: 1.") as quay.place.service:
+        asyncio.run(talk())
+
+
 def test_questions_of_a_server_are_asked_and_progress_is_shown(quay: Quay) -> None:
     quay.configure("harbour")
     heard: list[str] = []

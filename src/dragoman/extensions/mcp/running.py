@@ -6,13 +6,13 @@ What a server offers is asked for when it was started, and kept for the next con
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from dragoman.base.clock import now_ms
 from dragoman.base.words import change_values, say
 from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.contracts import CallResult, HttpServer, Progress, ServerInfo, StdioServer
+from dragoman.extensions.mcp.contracts import CallResult, HttpServer, Offered, Progress, ServerInfo, StdioServer
 from dragoman.extensions.mcp.known import KnownList, KnownLists
 from dragoman.values.errors import DragomanError
 
@@ -23,6 +23,9 @@ LOOKING_S = 2.0
 """How long is waited before a list is asked for again: a server may say with every list that it has changed."""
 LAST_LOOK_S = 0.5
 """How long an end waits for a list that was asked for."""
+MORE_LISTS_S = 5.0
+"""How long a list of prompts, or of resources, may take."""
+TRY_AGAIN_MS = 600_000
 _SECRET_CHARS = 6
 """Shorter values are not taken for secrets: `1` and `true` stand in many messages."""
 
@@ -218,8 +221,8 @@ class ServerAtWork:
         info = await client.connect()
         can = info.capabilities
         tools = await client.list_tools() if "tools" in can or not can else None
-        prompts = await client.list_prompts() if "prompts" in can else None
-        resources = await client.list_resources() if "resources" in can else None
+        prompts = await _tried(client.list_prompts()) if "prompts" in can else None
+        resources = await _tried(client.list_resources()) if "resources" in can else None
         ttls = [each.ttl_ms for each in (tools, prompts, resources) if each is not None and each.ttl_ms is not None]
         return KnownList(
             hash=self.server.hash,
@@ -245,6 +248,15 @@ class ServerAtWork:
         said = reason.sentence if isinstance(reason, DragomanError) else str(reason)
         self.problem = without_secrets(self.server, said, self._client.secrets() if self._client is not None else ())
         return ServerFailed(self.problem)
+
+
+async def _tried(listing: Awaitable[Offered[Any]]) -> Offered[Any]:
+    """Its tools are of use without this: a list that fails, or takes long, is empty for now."""
+    try:
+        async with asyncio.timeout(MORE_LISTS_S):
+            return await listing
+    except (TimeoutError, DragomanError):
+        return Offered(items=(), ttl_ms=TRY_AGAIN_MS)
 
 
 def _offered(known: KnownList) -> object:
