@@ -98,6 +98,14 @@ def test_an_extension_of_gemini_cli_gets_the_settings_it_was_installed_with(tmp_
     assert dict(told) == {"PORT_HOST": 'a "b" c', "TOKEN": "secret-token"}
 
 
+def test_headers_that_a_command_gives_are_said_to_be_missing(tmp_path: Path) -> None:
+    entry = {"type": "http", "url": "https://a.org/mcp", "headersHelper": "get-token.sh"}
+    write(tmp_path / ".claude.json", {"mcpServers": {"a": entry}})
+    (problem,) = found(tmp_path).problems
+    assert "headersHelper" in problem
+    assert found(tmp_path).servers[0].problem, "it is not reached without them"
+
+
 def test_what_settings_of_claude_code_switch_off(tmp_path: Path, work: Path) -> None:
     commands = {name: {"command": "npx", "args": ["-y", name]} for name in ("a", "b", "c", "d")}
     write(work / ".mcp.json", json.dumps({"mcpServers": {**commands, "web": {"type": "http", "url": "https://x.org/mcp"}}}))

@@ -275,6 +275,8 @@ def read_entry(name: str, values: Any, origin: Origin, read: Reader, around: Fil
     _check(written)
     if isinstance(written, HttpServer):
         written = msgspec.structs.replace(written, oauth=_oauth(Entry(values)))
+        if helper := next((key for key in ("headersHelper", "http_headers_helper") if values.get(key)), ""):
+            filling.note(say("mcp_servers.headers_by_command", key=helper))
     filled = _filled(written, filling)
     return ConfiguredServer(
         name,

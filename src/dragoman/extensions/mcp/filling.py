@@ -62,24 +62,24 @@ class Filling:
             return self._value(found[2].strip(), None if self._style == "both" else "")
         read = self._around.read_file
         if self._is_project or read is None:
-            self._note(say("mcp_servers.no_files_for_projects", path=found[2]))
+            self.note(say("mcp_servers.no_files_for_projects", path=found[2]))
             return ""
         try:
             return read(found[2].strip()).strip()
         except (OSError, ValueError) as error:
-            self._note(say("mcp_servers.file_unreadable", path=found[2], reason=error))
+            self.note(say("mcp_servers.file_unreadable", path=found[2], reason=error))
             return ""
 
     def _value(self, name: str, otherwise: str | None) -> str:
         value = self._around.env.get(name)
         if self._is_project and self._is_own_key(name, value):
-            self._note(say("mcp_servers.own_key", name=name))
+            self.note(say("mcp_servers.own_key", name=name))
             return ""
         if value:
             self.taken[name] = None
         value = value or otherwise
         if value is None:
-            self._note(say("mcp_servers.not_set", name=name))
+            self.note(say("mcp_servers.not_set", name=name))
         return value or ""
 
     def _is_own_key(self, name: str, value: str | None) -> bool:
@@ -89,5 +89,5 @@ class Filling:
             return True
         return bool(value) and len(value or "") >= SHORTEST_KEY and any(self._around.env.get(each) == value for each in names)
 
-    def _note(self, problem: str) -> None:
+    def note(self, problem: str) -> None:
         self.problem = self.problem or problem

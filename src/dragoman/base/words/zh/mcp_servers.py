@@ -16,6 +16,7 @@ TEXTS = {
     "mcp_servers.wrong_url": "url 是 {url}，必须以 http:// 或 https:// 开头",
     "mcp_servers.no_command": "既没有 command 也没有 url",
     "mcp_servers.not_set": "变量 {name} 未设置",
+    "mcp_servers.headers_by_command": "它的请求头由命令给出（{key}），这里不运行这样的命令；请用 dragoman mcp add 加 --header",
     "mcp_servers.own_key": "变量 {name} 保存着模型的密钥：项目的文件不能得到它",
     "mcp_servers.no_files_for_projects": "项目的文件不能读入 {path}",
     "mcp_servers.file_unreadable": "无法读取 {path}（{reason}）",
