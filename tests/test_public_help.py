@@ -17,6 +17,8 @@ def test_every_public_name_has_help() -> None:
     for name, value in public_names():
         if not isinstance(value, str):  # __version__ and constants: pydoc would look for a module of that name
             assert pydoc.render_doc(value, renderer=pydoc.plaintext), name
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{name}: help() would show the words of its base class, or none"
 
 
 def test_every_public_class_and_function_has_a_signature_and_types() -> None:

@@ -20,6 +20,8 @@ CONTINUE = "Continue."
 
 
 class Repaired(msgspec.Struct, frozen=True):
+    """Messages that every service takes, and what was changed in them."""
+
     messages: tuple[Message, ...]
     notes: tuple[str, ...] = ()
     """What was changed and why, one line each, for the plan of a request."""

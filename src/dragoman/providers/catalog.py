@@ -111,6 +111,7 @@ def needs_only_a_key(deployment: Deployment) -> bool:
 
 @cache
 def builtin_catalog() -> Catalog:
+    """The services and models that are known without configuration."""
     with open(os.path.join(_HERE, "catalog.json"), "rb") as file:
         return Catalog(msgspec.json.decode(file.read(), type=dict[str, Deployment]))
 

@@ -107,6 +107,7 @@ def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n
 
 
 def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
+    """A text, a part, or a list of these, as parts of a message."""
     match content:
         case str():
             return (Text(jsontext.valid_unicode(content)),)
