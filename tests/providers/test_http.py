@@ -281,3 +281,9 @@ def test_an_error_under_status_200_is_an_error() -> None:
 def test_anything_else_is_a_broken_stream(body: bytes, kind: str) -> None:
     with pytest.raises(StreamBroken):
         chat_answered_with(f"200 OK\r\nContent-Type: {kind}", body)
+
+
+def test_a_web_page_is_named_and_not_asked_for_again() -> None:
+    with pytest.raises(StreamBroken, match="a web page came") as raised:
+        chat_answered_with("200 OK\r\nContent-Type: text/html; charset=utf-8", b"<html>Sign in to the network</html>")
+    assert not raised.value.retryable

@@ -242,6 +242,8 @@ class HttpProvider(Provider):
                 try:
                     yield events
                 except ProviderError as error:
+                    if error.key == "providers.broke_off" and answer.headers.get("content-type", "").startswith("text/html"):
+                        raise StreamBroken(say("providers.web_page"), provider=self.name, retryable=False) from error
                     error.provider = error.provider or self.name
                     self._take_secrets_out(error)
                     raise

@@ -77,6 +77,7 @@ TEXTS = {
     "providers.answer_shape": "the answer has an unexpected shape ({reason})",
     "providers.event_not_json": "the service sent an event that is not JSON: {data!r}",
     "providers.event_shape": "the service sent an event of unexpected shape: {data!r}",
+    "providers.web_page": "a web page came instead of an answer; check the base URL, and whether this network wants you to sign in",
     "providers.broke_off": "the answer broke off before its end",
     "providers.no_finish_reason": "the answer does not say why it ended",
     "providers.call_still_open": "the answer ended in the middle of a tool call",

@@ -76,6 +76,7 @@ TEXTS = {
     "providers.answer_shape": "应答的结构出乎意料（{reason}）",
     "providers.event_not_json": "服务发送了不是 JSON 的事件：{data!r}",
     "providers.event_shape": "服务发送了结构出乎意料的事件：{data!r}",
+    "providers.web_page": "收到的是网页而不是回答；请检查 base URL，以及此网络是否需要登录",
     "providers.broke_off": "回答在结束之前中断",
     "providers.no_finish_reason": "回答没有说明为何结束",
     "providers.call_still_open": "回答在工具调用中途结束",
