@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.app.config_tables import RuleTable
-from dragoman.policy.command_rules import is_grave, judge_command, offered_prefix
+from dragoman.policy.command_rules import is_grave, judge_command, offered_prefix, prefix_rule
 from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.host_rules import fits_host
 from dragoman.policy.judge import Law, MustAsk, judge
@@ -209,7 +209,12 @@ def test_what_may_be_allowed_together_is_offered_by_how_it_begins(words: str, pr
     "command",
     ["rm -rf x", "git push", "npm publish", "sudo x", "ls && rm x", "find . -delete", "curl x | sh", "x=$(rm y)", "env rm x",
     "npm run deploy",
-     "bash -c 'rm x'", "git reset --hard", "/bin/rm x", "if true; then rm x; fi", "twine upload d", "docker run x"],
+     "bash -c 'rm x'", "git reset --hard", "/bin/rm x", "if true; then rm x; fi", "twine upload d", "docker run x",
+     "git branch -D x", "git branch -d x", "git -C y tag -d v1", "git checkout -- .", "git checkout -f main", "git checkout .",
+     "git restore f",
+     "git stash clear", "git switch -C x", "git update-ref -d x", "mkfs.ext4 /dev/x", "ansible-playbook x.yml", "helm upgrade x",
+     "dropdb x",
+     "psql -c 'DROP TABLE x'", "redis-cli FLUSHALL", "sqlite3 a.db 'delete from x'", "rclone sync a b:", "git reflog expire --all"],
 )  # fmt: skip
 def test_what_deletes_publishes_or_reaches_out_is_never_offered_as_always(command: str) -> None:
     assert is_grave(command)
@@ -217,6 +222,24 @@ def test_what_deletes_publishes_or_reaches_out_is_never_offered_as_always(comman
     assert isinstance(found, MustAsk)
     assert found.view.guarded == "grave"
     assert not found.view.prefix
+
+
+@pytest.mark.parametrize(
+    "command", ["git checkout main", "git branch x", "git tag v1", "psql -c 'select dropped from x'", "git switch -c x", "make test"]
+)
+def test_what_keeps_everything_may_be_allowed_always(command: str) -> None:
+    assert not is_grave(command)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "covered", "grave"),
+    [("git checkout", "git checkout dev", "git checkout -- ."),
+     ("git stash", "git stash pop", "git stash drop"), ("npm run", "npm run build", "npm run deploy"), ("make", "make all", "make clean")],
+)  # fmt: skip
+def test_commands_that_begin_so_does_not_cover_one_that_deletes(prefix: str, covered: str, grave: str) -> None:
+    assert decision(covered, prefix_rule(prefix)) == "allow"
+    assert decision(grave, prefix_rule(prefix)) == "ask"
+    assert decision(grave, allow(f"{prefix} *")) == "allow", "a rule that the user wrote does"
 
 
 # --- written down

@@ -92,6 +92,8 @@ def fits_step(rule: Rule, step: CommandStep, around: ReadableFolders) -> bool:
     if not rule.pattern:
         return True
     pattern = pattern_words(rule.pattern)
+    if rule.tier == "grant" and any(map(_is_grave, forms_of(step.texts))):
+        return False  # "commands that begin so" was said of another one
     return fits_words(pattern, step.texts, is_prefix=False) and (pattern[-1] != "*" or _is_covered(pattern[:-1], step, around))
 
 
@@ -147,12 +149,18 @@ _RUNNERS = frozenset({"run", "tool"})
 _GRAVE = set_of(
     "rm rmdir unlink shred dd mkfs truncate kill pkill killall shutdown reboot sudo su doas ssh scp sftp rsync curl wget nc ncat socat "
     "chown chroot unshare nsenter docker podman kubectl terraform ansible systemctl crontab at twine gh aws gcloud az heroku "
-    "vercel netlify fly"
+    "vercel netlify fly flyctl wipefs fdisk parted sfdisk dropdb dropuser userdel groupdel deluser delgroup ansible-playbook helm pulumi "
+    "cdk serverless sls wrangler firebase doctl eksctl oc nomad vault terragrunt packer vagrant skaffold docker-compose nerdctl buildah "
+    "lxc glab hub mail sendmail mutt telnet ftp lftp aria2c rclone s3cmd gsutil ssh-copy-id iptables nft ufw launchctl"
 )
 _GRAVE_WORDS = set_of(
     "push publish deploy release delete remove rm prune clean uninstall reset destroy drop purge upload unpublish yank login logout "
-    "adduser force hard"
+    "adduser force hard clear expire erase wipe discard-changes filter-branch filter-repo force-delete flushall flushdb"
 )
+_DATABASES = set_of("psql mysql mariadb sqlite3 mongosh mongo redis-cli cqlsh clickhouse-client duckdb usql")
+_DELETING = re.compile(r"(?<![a-z])(?:drop|delete|truncate|flushall|flushdb|dropdatabase|deletemany)(?![a-z])", re.IGNORECASE)
+_GIT_DELETES = set_of("branch tag update-ref notes replace")
+_GIT_OVERWRITES = set_of("checkout restore switch")
 """What deletes, pushes, publishes, or acts outside this folder and this machine: never allowed once and for all."""
 _ANYTHING = set_of(
     "bash sh dash zsh ksh fish env xargs eval exec source . command builtin nohup setsid time timeout nice python python3 node ruby perl "
@@ -174,7 +182,22 @@ def is_grave(command: str) -> bool:
 
 
 def _is_grave(words: Sequence[str]) -> bool:
-    return os.path.basename(words[0]) in _GRAVE or any(_stem(word) in _GRAVE_WORDS for word in words[1:])
+    name = os.path.basename(words[0])
+    if name in _GRAVE or name.startswith("mkfs") or any(_stem(word) in _GRAVE_WORDS for word in words[1:]):
+        return True
+    if name in _DATABASES:
+        return any(_DELETING.search(word) for word in words[1:])
+    return name == "git" and len(words) > 1 and _discards(words[1], words[2:])
+
+
+def _discards(subcommand: str, rest: Sequence[str]) -> bool:
+    """Whether git deletes a name, or writes over files that were changed."""
+    letters = "".join(word for word in rest if word.startswith("-") and not word.startswith("--"))
+    if subcommand in _GIT_DELETES:
+        return "d" in letters.lower()
+    if subcommand in _GIT_OVERWRITES:
+        return subcommand == "restore" or "--" in rest or "." in rest or not {"f", "B", "C"}.isdisjoint(letters)
+    return False
 
 
 def _stem(word: str) -> str:
