@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.repositories import Guard
 
 EVIL = '[core]\n\tfsmonitor = "touch PWN"\n'
@@ -109,3 +110,30 @@ def test_hooks_elsewhere_are_left_alone(workspace: Path) -> None:
         (workspace / "file").write_text(path)
         assert guard.restore() == []
         shutil.rmtree(workspace / ".git")
+
+
+@pytest.mark.parametrize("with_content", [True, False])
+def test_what_runs_by_itself_in_a_home_that_is_the_workspace_is_put_back(with_content: bool, workspace: Path) -> None:
+    (workspace / "dotfiles").mkdir()
+    for name, text in ((".bashrc", "a"), ("dotfiles/gitconfig", "b"), (".config/git/config", "c")):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text)
+    (workspace / ".gitconfig").symlink_to("dotfiles/gitconfig")
+    ground = Ground([str(workspace)], homes=[str(workspace)], private=str(workspace.parent / "private"))
+    guard = Guard(ground.writable, ground.believed, ground.started, with_content=with_content)
+    (workspace / ".bashrc").write_text("touch PWN")
+    (workspace / ".profile").write_text("touch PWN")
+    (workspace / "dotfiles" / "gitconfig").write_text("[core]")
+    (workspace / ".config").rename(workspace / "elsewhere")
+    (workspace / ".config" / "git").mkdir(parents=True)
+    (workspace / ".config" / "git" / "config").write_text("[core]")
+    (workspace / "plain").write_text("x")
+    changed = {os.path.relpath(path, workspace) for path in guard.restore()}
+    assert changed == {".bashrc", ".profile", "dotfiles/gitconfig", ".config/git/config"}
+    assert [(workspace / name).read_text() for name in (".bashrc", ".gitconfig", ".config/git/config")] == ["a", "b", "c"]
+    assert not (workspace / ".profile").exists()
+    assert (workspace / "plain").exists()
+
+
+def test_the_home_is_left_alone_where_it_is_not_in_the_workspace(workspace: Path) -> None:
+    assert Ground([str(workspace)], homes=[str(workspace.parent)], private="").started == []

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.base.beneath import is_inside
-from dragoman.policy.sandbox.believed import believed_in
+from dragoman.policy.sandbox.believed import believed_in, start_files
 from dragoman.policy.sandbox.depths import Depths
 from dragoman.policy.sandbox.launcher.order import Boundary
 from dragoman.policy.sandbox.repositories import Repository, find_repositories
@@ -59,6 +59,8 @@ class Ground:
         self.writable = _outermost(os.path.realpath(path) for path in writable)
         self.believed = [path for root in self.writable for path in believed_in(root)]
         """What is read as configuration in these folders, whether it exists or not."""
+        self.started = start_files(homes, self.writable)
+        """What runs by itself in a home directory among these folders: commands cannot be kept from it, so it is put back."""
         self._stores = [os.path.join(os.path.realpath(home), name) for home in homes if home for name in SECRETS]
         self.private = private
         self._own = own

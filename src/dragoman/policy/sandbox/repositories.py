@@ -134,9 +134,15 @@ class Guard:
     """Remembers what must not change, and puts it back. `with_content`: also what nothing else protects while the command runs."""
 
     def __init__(
-        self, roots: Sequence[str], believed: Sequence[str] = (), *, with_content: bool, repositories: Sequence[Repository] | None = None
+        self,
+        roots: Sequence[str],
+        believed: Sequence[str] = (),
+        started: Sequence[str] = (),
+        *,
+        with_content: bool,
+        repositories: Sequence[Repository] | None = None,
     ) -> None:
-        """`believed`: what is read as configuration, whether it exists or not."""
+        """`believed`: what is read as configuration, whether it exists or not. `started`: what runs by itself, and is never covered."""
         self._roots = tuple(roots)
         known = find_repositories(roots) if repositories is None else repositories
         self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in known}
@@ -148,7 +154,7 @@ class Guard:
             watched += [part for path, kind in kinds.items() if kind for part in parts_of(path)]
         else:
             watched = [path for path, kind in kinds.items() if kind == stat.S_IFLNK]  # which nothing can cover
-        led_to = [path for each in known for path in _led_to(each, self._roots)]
+        led_to = [*started, *(path for each in known for path in _led_to(each, self._roots))]
         self._kept = {path: _keep(path) for path in (*watched, *(path for path in led_to if os.path.lexists(path)))}
         # A folder above one that is fixed can be moved away with it, and another put in its place.
         self._identities = {} if with_content else {each.folder: _identity(each.folder) for each in known if each.folder}

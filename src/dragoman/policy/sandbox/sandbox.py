@@ -131,7 +131,7 @@ class Sandbox:
         boundary = ground.draw_for_landlock(repositories) if detected.level == 3 else ground.draw(repositories)
         order = self._order(detected.level, boundary, tuple(argv), directory, env, self._gate_port if with_gate else 0)
         order.terminal = terminal
-        guard = Guard(ground.writable, ground.believed, with_content=detected.level == 3, repositories=repositories)
+        guard = Guard(ground.writable, ground.believed, ground.started, with_content=detected.level == 3, repositories=repositories)
         return Confined(await launcher.start(order, streams), guard)
 
     def explain(self, output: str, *, has_gate: bool = False) -> str:

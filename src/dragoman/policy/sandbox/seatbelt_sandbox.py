@@ -115,7 +115,7 @@ def _profile(ground: Ground) -> str:
     boundary = ground.draw()
     writable = (*boundary.writable, _temporary(ground))
     # A profile can deny what is not there yet: nothing has to be put back.
-    read_only = tuple(dict.fromkeys((*boundary.read_only, *ground.believed)))
+    read_only = tuple(dict.fromkeys((*boundary.read_only, *ground.believed, *ground.started)))
     return profile(writable, read_only, boundary.hidden, pinned=boundary.pinned)
 
 
