@@ -105,6 +105,8 @@ def test_help_and_version_are_given_whatever_else_is_wrong(flag: str) -> None:
     ("argv", "words"),
     [
         (["--promt", "x"], ["--promt", "did you mean --prompt?"]),
+        (["-p=--trust"], ["-p=--trust", "write -p, a space, and its value"]),
+        (["--allow", "-p", "x"], ["--allow needs a value"]),
         (["--zzzzzz"], ["--zzzzzz", "dragoman --help"]),
         (["--yolo"], ["--yolo", "did you mean --approval auto?"]),
         (["--add-dir", "x"], ["--add-dir", "did you mean --include?"]),

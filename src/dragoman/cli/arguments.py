@@ -156,7 +156,7 @@ class _Parser:
         name, equals, attached = word.partition("=")
         option = _BY_NAME.get(name)
         if option is None or (equals and not name.startswith("--")):
-            self._add_problem(say("unknown_option", name=printable_input(name), hint=_hint_on_option(name)))
+            self._add_problem(say("unknown_option", name=printable_input(word if option else name), hint=_hint_on_option(name)))
             return
         if option.key == "prompt" and "prompt" in self.found:
             self._add_problem(say("prompt_twice"))
@@ -244,12 +244,10 @@ def _misused_live(options: Options, given: dict[str, str]) -> str:
 
 
 def _hint_on_option(name: str) -> str:
+    if name in _BY_NAME:  # `-p=x`
+        return say("short_with_value", name=name)
     if name in ELSEWHERE:
         return say("did_you_mean", name=ELSEWHERE[name])
-    return did_you_mean(name, _BY_NAME) or _hint_on_short_option(name)
-
-
-def _hint_on_short_option(name: str) -> str:
-    if name[:2] in _BY_NAME and not name.startswith("--"):
-        return say("short_with_value", name=name[:2])
-    return say("see_help")
+    if close := did_you_mean(name, _BY_NAME):
+        return close
+    return say("short_with_value", name=name[:2]) if name[:2] in _BY_NAME and not name.startswith("--") else say("see_help")
