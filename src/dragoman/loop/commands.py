@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,7 @@ class CommandStarter(Launch):
                 environment=(*wanted.environment, *self._environment),
                 gate_port=wanted.gate_port,
                 own=(places.config, *places.decision_files, places.sessions, places.server_lists, *self._own),
+                decided=(places.config_file, places.memory_file, *places.decision_files),
                 secret=(*places.secret_files, places.prompt_history),
                 readable=self._readable,
                 hide=wanted.hide_process,
@@ -144,7 +146,11 @@ class CommandStarter(Launch):
 def _keep_in_place(places: Places, folders: Iterable[str]) -> None:
     """Where our files lie in a folder that commands write to, as in a home folder that is worked in: what the user has agreed to is a file
     from the first command on, so that it can be made read-only. A command could make it otherwise."""
-    if not any(is_inside(os.path.realpath(places.data), os.path.realpath(folder)) for folder in folders):
+    roots = [os.path.realpath(folder) for folder in folders]
+    if any(is_inside(os.path.realpath(places.config), root) for root in roots):
+        with suppress(OSError):
+            make_directory(places.config)
+    if not any(is_inside(os.path.realpath(places.data), root) for root in roots):
         return
     for path in places.decision_files:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.repositories import Guard
+from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 
 EVIL = '[core]\n\tfsmonitor = "touch PWN"\n'
 
@@ -137,3 +139,37 @@ def test_what_runs_by_itself_in_a_home_that_is_the_workspace_is_put_back(with_co
 
 def test_the_home_is_left_alone_where_it_is_not_in_the_workspace(workspace: Path) -> None:
     assert Ground([str(workspace)], homes=[str(workspace.parent)], private="").started == []
+
+
+ATTACK = """
+for each in .config .local; do mv $each x$each; done
+mkdir -p .config/dragoman .local/share/dragoman
+echo hostile | tee -a .config/dragoman/config.toml .config/dragoman/new.toml .local/share/dragoman/grants.jsonl; true
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_our_own_files_stay_where_they_are_in_a_home_that_is_the_workspace(level: int, tmp_path: Path) -> None:
+    """The folders above them cannot be moved away, and another one put in their place."""
+    config, grants = tmp_path / ".config/dragoman/config.toml", tmp_path / ".local/share/dragoman/grants.jsonl"
+    for path in (config, grants):
+        path.parent.mkdir(parents=True)
+        path.write_text("ours")
+    with sandbox_at(level, tmp_path, own=[str(config.parent), str(grants)], decided=[str(config), str(grants)]) as sandbox:
+        ended, said = asyncio.run(bash(sandbox, ATTACK, tmp_path))
+    assert ended.code == 0, said
+    assert (config.read_text(), grants.read_text()) == ("ours", "ours")
+    assert ("put back" in ended.remark) == (level == 3)
+
+
+def test_a_link_by_which_our_own_files_are_found_is_put_back(workspace: Path) -> None:
+    (workspace / "dotfiles" / "dragoman").mkdir(parents=True)
+    (workspace / ".config").symlink_to("dotfiles")
+    own = [str(workspace / ".config" / "dragoman")]
+    ground = Ground([str(workspace)], homes=[], private="", own=own)
+    assert ground.draw([]).pinned == (str(workspace / "dotfiles"),)
+    guard = Guard(ground.writable, ground.believed, ground.started, with_content=False)
+    (workspace / ".config").unlink()
+    (workspace / ".config" / "dragoman").mkdir(parents=True)
+    assert guard.restore() == [str(workspace / ".config")]
+    assert os.readlink(workspace / ".config") == "dotfiles"

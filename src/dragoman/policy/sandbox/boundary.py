@@ -59,7 +59,7 @@ class Ground:
         self.writable = _outermost(os.path.realpath(path) for path in writable)
         self.believed = [path for root in self.writable for path in believed_in(root)]
         """What is read as configuration in these folders, whether it exists or not."""
-        self.started = start_files(homes, self.writable)
+        self.started = [*start_files(homes, self.writable), *_links_to(own, self.writable)]
         """What runs by itself in a home directory among these folders: commands cannot be kept from it, so it is put back."""
         self._stores = [os.path.join(os.path.realpath(home), name) for home in homes if home for name in SECRETS]
         self.private = private
@@ -76,12 +76,13 @@ class Ground:
         """For namespaces: ours, or those of bubblewrap. `repositories`: those of now, where they are known."""
         writable = tuple(path for path in self.writable if os.path.lexists(path))
         repositories = self.repositories() if repositories is None else repositories
+        folders = [each.folder for each in repositories if each.folder]
         fixed = [path for each in repositories for path in each.fixed]
         fixed += [path for path in self.believed if os.access(path, os.F_OK) and not os.path.islink(path)]
         fixed += [path for path in map(os.path.realpath, self._own) if _is_in_any(path, writable) and os.path.lexists(path)]
         return Boundary(
             writable=_outermost((*writable, *(each.shared for each in repositories if each.shared))),
-            pinned=tuple(each.folder for each in repositories if each.folder),
+            pinned=tuple(sorted({*folders, *self._around_own(writable)})),  # a folder before what lies in it
             read_only=tuple(dict.fromkeys(fixed)),
             hidden=tuple(path for path in self._hidden() if not any(is_inside(root, path) for root in writable)),
             readable=tuple(path for path in map(os.path.realpath, self._readable) if _is_covered(path) and os.path.lexists(path)),
@@ -99,11 +100,34 @@ class Ground:
             readable=(*_readable_around("/", list(map(os.path.realpath, unreadable))), *self._readable),
         )
 
+    def find_open(self, paths: Iterable[str]) -> list[str]:
+        """Those that lie where commands write."""
+        return [path for path in map(os.path.realpath, paths) if _is_in_any(path, self.writable)]
+
+    def _around_own(self, writable: Sequence[str]) -> list[str]:
+        """The folders between the workspace and what is ours in it: with one of them ours could be moved away, and another put there."""
+        found: list[str] = []
+        for path in map(os.path.realpath, self._own):
+            while _is_in_any(path := os.path.dirname(path), writable) and path not in writable:
+                found.append(path)
+        return [path for path in dict.fromkeys(found) if os.path.isdir(path)]
+
     def _hidden(self) -> list[str]:
         # Not os.path.exists: few of these are there, and for each that is not it would make an exception, which takes longest.
         named = (path for path in (*self._stores, *self._secret, *self._depths.denied) if os.access(path, os.F_OK))
         found = dict.fromkeys(map(os.path.realpath, named))
         return [path for path in _outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
+
+
+def _links_to(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
+    """Links in the workspace by which a path leads where it leads: nothing can cover one."""
+    found: list[str] = []
+    for path in map(os.path.abspath, paths):
+        while path != os.path.dirname(path):
+            if os.path.islink(path) and _is_in_any(os.path.join(os.path.realpath(os.path.dirname(path)), ""), roots):
+                found.append(path)
+            path = os.path.dirname(path)
+    return list(dict.fromkeys(found))
 
 
 def make_private_folder(parent: str, user: tuple[int, int]) -> str:

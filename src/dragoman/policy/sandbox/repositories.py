@@ -154,6 +154,7 @@ class Guard:
             watched += [part for path, kind in kinds.items() if kind for part in parts_of(path)]
         else:
             watched = [path for path, kind in kinds.items() if kind == stat.S_IFLNK]  # which nothing can cover
+        self._started = frozenset(started)
         led_to = [*started, *(path for each in known for path in _led_to(each, self._roots))]
         self._kept = {path: _keep(path) for path in (*watched, *(path for path in led_to if os.path.lexists(path)))}
         # A folder above one that is fixed can be moved away with it, and another put in its place.
@@ -175,6 +176,8 @@ class Guard:
                 os.mkdir(path)
         for path, kept in self._kept.items():
             if _keep(path) != kept:
+                if path in self._started and os.path.isfile(path):
+                    _move_aside(path)  # it may be the user who has changed it meanwhile
                 _put_back(path, kept)
                 changed.append(path)
         for path in self._absent:

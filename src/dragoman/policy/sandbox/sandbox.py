@@ -32,6 +32,7 @@ class Sandbox:
         environment: Sequence[str] = (),
         gate_port: int = 0,
         own: Sequence[str] = (),
+        decided: Sequence[str] = (),
         secret: Sequence[str] = (),
         readable: Sequence[str] = (),
         private_in: str = "",
@@ -40,7 +41,8 @@ class Sandbox:
         denied: Sequence[str] = (),
     ) -> None:
         """`folders`: the workspace's own first. `unix_sockets`, `writable`, `environment` let through what is named. `gate_port`: where a
-        listener is made in the command's network. `own`: our configuration, approvals and logs; `secret`: stored keys; `readable`: long
+        listener is made in the command's network. `own`: our configuration, approvals and logs; `decided`: those of them that only change
+        when the user wants it; `secret`: stored keys; `readable`: long
         results; `private_in`: where the session's temporary folder is made; `hide`: no command reads our memory and environment.
         `is_denied`: which files of the workspace the rules keep from being read; `denied`: which of those elsewhere."""
         self._folders = tuple(folders)
@@ -50,6 +52,7 @@ class Sandbox:
         self._environment = tuple(environment)
         self._gate_port = gate_port
         self._own = tuple(own)
+        self._decided = tuple(decided)
         self._secret = tuple(secret)
         self._readable = tuple(readable)
         self._private_in = private_in
@@ -131,7 +134,9 @@ class Sandbox:
         boundary = ground.draw_for_landlock(repositories) if detected.level == 3 else ground.draw(repositories)
         order = self._order(detected.level, boundary, tuple(argv), directory, env, self._gate_port if with_gate else 0)
         order.terminal = terminal
-        guard = Guard(ground.writable, ground.believed, ground.started, with_content=detected.level == 3, repositories=repositories)
+        is_last = detected.level == 3
+        started = [*ground.started, *(ground.find_open(self._decided) if is_last else ())]
+        guard = Guard(ground.writable, ground.believed, started, with_content=is_last, repositories=repositories)
         return Confined(await launcher.start(order, streams), guard)
 
     def explain(self, output: str, *, has_gate: bool = False) -> str:
