@@ -390,6 +390,24 @@ def test_git_asks_where_its_settings_run_something_however_they_are_written(text
     assert judge_with("git status", folder).decision == "ask"
 
 
+@pytest.mark.parametrize(
+    ("setting", "file"),
+    [("[core]\n\thooksPath = .githooks\n", ".githooks/post-index-change"), ("[core]\n\tfsmonitor = .git/hooks/query\n", ".git/hooks/query"),
+     ('[diff]\n\texternal = "./tools/diff -x"\n', "tools/diff")],
+)  # fmt: skip
+def test_git_asks_where_a_setting_of_the_users_own_finds_a_program_here(
+    setting: str, file: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(folder)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (folder.parent / ".gitconfig").write_text(f"[user]\n\temail = a/b@c\n[include]\n\tpath = other/x\n{setting}")
+    assert judge_with("git status", folder).decision == "allow"
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).touch()
+    assert judge_with("git status", folder).decision == "ask"
+
+
 @pytest.mark.parametrize("version", ["2", "4"])
 def test_git_grep_asks_where_a_folder_of_tracked_files_has_become_a_link(version: str, folder: Path) -> None:
     require_program("git")

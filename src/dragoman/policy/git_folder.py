@@ -103,10 +103,30 @@ def _danger_in(folder: str) -> str:
         # git runs it when it has refreshed its index, which `git status` and `git diff` do.
         if os.path.lexists(os.path.join(folder, "hooks", "post-index-change")):
             return say("policy.git_hook")
+        if key := _users_key_within(os.path.dirname(folder)):
+            return say("policy.git_config", key=key)
         if "index" in names and _GITLINK in _read(os.path.join(folder, "index"), MAX_INDEX_BYTES):
             return say("policy.git_submodule")
     except OSError as error:
         return say("policy.git_unreadable", reason=error.strerror or error)
+    return ""
+
+
+def _users_key_within(tree: str) -> str:
+    """A setting of the user's own that names a file by its place in whatever repository they are in, and there is one here."""
+    home = os.path.expanduser("~")
+    for file in (os.path.join(home, ".gitconfig"), os.path.join(os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config", "git", "config")):
+        try:
+            for section, _, key, value in read_settings(_read(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")):
+                first = value.strip("\"'!").partition(" ")[0]
+                is_hooks = (section, key) == ("core", "hookspath")
+                if section in ("include", "includeif") or first.startswith(("/", "~")) or not (is_hooks or "/" in first):
+                    continue
+                named = os.path.join(tree, first)
+                if os.path.lexists(os.path.join(named, "post-index-change")) if is_hooks else os.path.isfile(named):
+                    return f"{section}.{key}"
+        except (OSError, ValueError):
+            continue
     return ""
 
 
