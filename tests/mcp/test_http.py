@@ -128,6 +128,7 @@ def refusing(refusal: Callable[[Message], bytes]) -> Handler:
         lambda message: fault(message, -32602, "200 OK"),
         lambda message: fault(message, -32022, supported=["2025-11-25"]),
         lambda message: reply(message, {}),
+        lambda message: answer(json.dumps({"jsonrpc": "2.0", "id": str(message["id"]), "result": 7}).encode(), headers=JSON),
         lambda message: reply(message, {"supportedVersions": ["2025-06-18"]}),
     ],
 )
