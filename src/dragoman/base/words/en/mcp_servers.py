@@ -20,7 +20,6 @@ TEXTS = {
     "mcp_servers.own_key": "the variable {name} holds a key for a model, which a project's file may not use",
     "mcp_servers.headers_by_command": "a command gives its headers ({key}), and such commands are not run here; "
     "use dragoman mcp add with --header",
-    "mcp_servers.own_key": "the variable {name} holds a key for a model: a project's file does not get it",
     "mcp_servers.no_files_for_projects": "a project's file may not have {path} read into it",
     "mcp_servers.file_unreadable": "{path} cannot be read ({reason})",
     # Servers of projects need a yes.
