@@ -32,7 +32,7 @@ from dragoman.extensions.mcp.messages import RpcRequest
 from dragoman.extensions.mcp.oauth_tokens import Grant, TokenStore
 from dragoman.extensions.mcp.process import ServerProcess
 from dragoman.extensions.mcp.questions import Unanswerable
-from dragoman.extensions.mcp.running import ServerAtWork
+from dragoman.extensions.mcp.running import ServerAtWork, ServerFailed
 from dragoman.extensions.sources import Origin
 from dragoman.values.errors import StreamBroken
 from policy.sandbox.sandboxes import sandbox_at
@@ -374,15 +374,16 @@ def test_what_is_no_page_is_not_shown(url: str) -> None:
     assert is_page("https://example.org/sign?state=1%20")
 
 
+def make_client(server: ConfiguredServer, known: KnownList | None, on_change: Callable[[str], None]) -> McpClient:
+    assert isinstance(server.server, StdioServer)
+    return McpClient(server.server, on_change=on_change)
+
+
 def test_a_server_that_changes_its_list_with_every_list_is_asked_now_and_then(tmp_path: Path) -> None:
     entry = read_entry("h", hostile(args=[HOSTILE, "restless"]), Origin("claude", "user", "/x"), read_claude, FillFrom({}))
 
-    def make(server: ConfiguredServer, known: KnownList | None, on_change: Callable[[str], None]) -> McpClient:
-        assert isinstance(server.server, StdioServer)
-        return McpClient(server.server, on_change=on_change)
-
     async def play() -> str:
-        running = ServerAtWork(entry, KnownLists(str(tmp_path)), make, lambda server, known: None)
+        running = ServerAtWork(entry, KnownLists(str(tmp_path)), make_client, lambda server, known: None)
         try:
             await running.learn()
             running._look_again("tools")
@@ -392,6 +393,31 @@ def test_a_server_that_changes_its_list_with_every_list_is_asked_now_and_then(tm
             await running.aclose()
 
     assert int(asyncio.run(play()).split()[1]) <= 3
+
+
+def test_a_server_that_ended_is_not_started_by_a_look_at_its_list(tmp_path: Path) -> None:
+    """It would be started without being counted, and without a word to the model."""
+    entry = read_entry("h", hostile(args=[HARBOUR]), Origin("claude", "user", "/x"), read_claude, FillFrom({}))
+
+    async def play() -> list[str]:
+        told: list[str] = []
+        running = ServerAtWork(entry, KnownLists(str(tmp_path)), make_client, lambda server, known: None)
+        try:
+            await running.learn()
+            with pytest.raises(ServerFailed):
+                await running.call("die", {}, None, told.append)
+            running._look_again("tools")
+            assert running._looking is not None
+            await running._looking
+            assert (running.starts, running.state) == (1, "known")
+            await running.call("tide", {"port": "Sur"}, None, told.append)
+            assert running.starts == 2
+        finally:
+            await running.aclose()
+        return told
+
+    [told] = asyncio.run(play())
+    assert "was started again" in told
 
 
 def test_choices_of_a_form_are_one_line_each() -> None:

@@ -206,7 +206,7 @@ class ServerAtWork:
     async def _look(self, pause: float) -> None:
         await asyncio.sleep(pause)
         client = self._client
-        if client is None:
+        if client is None or not client.is_connected:  # asking would start it again, behind the back of the next call
             return
         self._is_asking = True
         try:
@@ -221,8 +221,8 @@ class ServerAtWork:
         info = await client.connect()
         can = info.capabilities
         tools = await client.list_tools() if "tools" in can or not can else None
-        prompts = await _tried(client.list_prompts()) if "prompts" in can else None
-        resources = await _tried(client.list_resources()) if "resources" in can else None
+        prompts = await _tried(client, client.list_prompts) if "prompts" in can else None
+        resources = await _tried(client, client.list_resources) if "resources" in can else None
         ttls = [each.ttl_ms for each in (tools, prompts, resources) if each is not None and each.ttl_ms is not None]
         return KnownList(
             hash=self.server.hash,
@@ -250,11 +250,13 @@ class ServerAtWork:
         return ServerFailed(self.problem)
 
 
-async def _tried(listing: Awaitable[Offered[Any]]) -> Offered[Any]:
-    """Its tools are of use without this: a list that fails, or takes long, is empty for now."""
+async def _tried(client: ServerClient, listing: Callable[[], Awaitable[Offered[Any]]]) -> Offered[Any]:
+    """Its tools are of use without this: a list that fails, or takes long, is empty for now. A server that has ended is not started."""
+    if not client.is_connected:
+        return Offered(items=(), ttl_ms=TRY_AGAIN_MS)
     try:
         async with asyncio.timeout(MORE_LISTS_S):
-            return await listing
+            return await listing()
     except (TimeoutError, DragomanError):
         return Offered(items=(), ttl_ms=TRY_AGAIN_MS)
 
