@@ -195,13 +195,15 @@ def test_an_order_that_a_killed_launcher_never_read_goes_to_the_next(tmp_path: P
 
 
 def test_commands_of_many_threads_run_once_while_launchers_are_killed(tmp_path: Path) -> None:
-    threads, turns = 4, 20
+    threads, turns, kills = 4, 20, 5
     wrong: list[str] = []
+    done: list[int] = []
 
     def work(sandbox: Sandbox, number: int) -> None:
         async def main() -> None:
             for turn in range(turns):
                 ended, said = await bash(sandbox, f"echo {number} {turn} | tee -a ran", tmp_path, timeout_s=60)
+                done.append(turn)
                 if (ended.code, said) != (0, f"{number} {turn}\n"):
                     wrong.append(f"{number} {turn}: {ended} {said}")
 
@@ -214,10 +216,11 @@ def test_commands_of_many_threads_run_once_while_launchers_are_killed(tmp_path: 
         running = [threading.Thread(target=work, args=(sandbox, number), daemon=True) for number in range(threads)]
         for thread in running:
             thread.start()
-        for _ in range(5):
+        for kill in range(1, kills + 1):
+            while len(done) < kill * threads * turns // (kills + 1) and not wrong:
+                time.sleep(0.001)
             for launcher in own_launchers():
                 os.kill(launcher, signal.SIGKILL)
-            time.sleep(0.1)
         for thread in running:
             thread.join(60)
         assert not [thread for thread in running if thread.is_alive()], "none hangs"

@@ -18,6 +18,7 @@ _ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."
 _SOCKET_FD = 3
 _PR_SET_DUMPABLE = 4
 _MOST_BYTES = 4096
+_MORE_TRIES = 3
 ENDING_S = 2.0
 """How long we wait to hear that everything has ended."""
 
@@ -35,8 +36,10 @@ class Launcher:
     async def start(self, order: Order, streams: tuple[int, int, int]) -> Running:
         """Start a command with these descriptors as its standard streams. Raises OSError if it cannot be started."""
         running = await self._give(order, streams)
-        if not running.was_heard:  # the launcher was killed before anybody took the order, so nothing of it has run
-            running.close()
+        for _ in range(_MORE_TRIES):
+            if running.was_heard:
+                break
+            running.close()  # the launcher was killed before anybody took the order, so nothing of it has run
             running = await self._give(order, streams)
         if running.fault is not None:
             running.close()
@@ -62,11 +65,16 @@ class Launcher:
 
     def try_out(self, order: Order, timeout_s: float = 5.0) -> str:
         """Run a command that says nothing, and return why it failed; empty if it did not. Blocks."""
-        return self._try(order, timeout_s)[0]
+        return self._try_once_or_again(order, timeout_s)[0]
 
     def try_gate(self, order: Order, timeout_s: float = 5.0) -> bool:
         """Run a command that says nothing, and return whether its gate came out. Blocks."""
-        return b"gate" in self._try(order, timeout_s)[1]
+        return b"gate" in self._try_once_or_again(order, timeout_s)[1]
+
+    def _try_once_or_again(self, order: Order, timeout_s: float) -> tuple[str, list[bytes]]:
+        """As in `start`: an order of which nothing was heard is given again."""
+        failure, heard = self._try(order, timeout_s)
+        return (failure, heard) if heard else self._try(order, timeout_s)
 
     def _try(self, order: Order, timeout_s: float) -> tuple[str, list[bytes]]:
         """Why it failed, and all that was heard of it."""
