@@ -272,7 +272,9 @@ def test_a_command_that_a_call_waits_for_is_left_running(tmp_path: Path, tty: bo
             await asyncio.to_thread(_appears, tmp_path / "work" / "here")
             assert not shells.run_shell.leave_running("c2")
             control = shells.run_shell._leavable["c1"].control
-            assert control.has_limit
+            async with asyncio.timeout(20):
+                while not control.has_limit:  # the command is there before its call knows of it
+                    await asyncio.sleep(0.001)
             assert shells.run_shell.leave_running("c1")
             assert not control.has_limit, "its time is lifted"
             assert not shells.run_shell.leave_running("c1"), "it is left already"
