@@ -36,10 +36,10 @@ def test_one_result_goes_and_comes_back() -> None:
     agent = agent_of(model(answer("ok"), window=100_000), commands(Clock()))
     before, tokens = texts(agent.history), agent.plan().tokens
     seq = results(agent)["c3"]
-    saved = agent.let_go(seq)
+    saved = agent.drop(seq)
     assert texts(agent.history) == [*before[:3], PLACEHOLDER, *before[4:]]
     assert saved == tokens - agent.plan().tokens > 50
-    assert agent.let_go(seq) == 0, "it is gone already"
+    assert agent.drop(seq) == 0, "it is gone already"
     assert agent.undo_choice(seq) > 0
     assert texts(agent.history) == before
     assert agent.plan().tokens == tokens
@@ -79,9 +79,9 @@ def test_a_resumed_session_sends_the_same() -> None:
     clock = Clock()
     agent = agent_of(model(answer("ok"), window=100_000), commands(clock))
     numbers = results(agent)
-    agent.let_go(numbers["c2"])
+    agent.drop(numbers["c2"])
     agent.keep(numbers["c4"])
-    agent.let_go(numbers["c5"])
+    agent.drop(numbers["c5"])
     agent.undo_choice(numbers["c5"])
     again = History(entries=agent.history.entries)
     assert again.view.request == agent.history.view.request
@@ -118,16 +118,16 @@ def test_only_results_of_tools_are_chosen_about() -> None:
     agent = agent_of(model(answer("ok"), window=100_000), commands(Clock()))
     prompt = next(item for item in agent.plan().items if item.kind == "prompt")
     with pytest.raises(InputError, match="not the result of a tool"):
-        agent.let_go(prompt.seq)
+        agent.drop(prompt.seq)
     with pytest.raises(InputError, match="not in the next request"):
         agent.keep(999)
 
 
-def test_a_file_that_was_let_go_must_be_read_again_before_it_is_edited(tmp_path: Path) -> None:
+def test_a_file_that_was_dropped_must_be_read_again_before_it_is_edited(tmp_path: Path) -> None:
     async def go() -> None:
         agent = files_agent(tmp_path, f"{READ_A}\n---\ntext: read\n---\n{EDIT_A}\n---\ntext: x", ContextSettings())
         await agent.run("Read a.txt.")
-        agent.let_go(next(item.seq for item in agent.plan().items if item.kind == "result"))
+        agent.drop(next(item.seq for item in agent.plan().items if item.kind == "result"))
         await agent.run("Edit a.txt.")
         assert "read it first" in text_of(last_result(agent))
         assert (tmp_path / "a.txt").read_text().startswith("start")

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -256,8 +256,14 @@ def test_a_terminal_in_the_background_tells_what_changed(tmp_path: Path) -> None
 
 
 def _appears(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.01)
+    _comes_true(path.exists)
+
+
+def _comes_true(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("tty", [False, True])
@@ -272,9 +278,7 @@ def test_a_command_that_a_call_waits_for_is_left_running(tmp_path: Path, tty: bo
             await asyncio.to_thread(_appears, tmp_path / "work" / "here")
             assert not shells.run_shell.leave_running("c2")
             control = shells.run_shell._leavable["c1"].control
-            async with asyncio.timeout(20):
-                while not control.has_limit:  # the command is there before its call knows of it
-                    await asyncio.sleep(0.001)
+            await asyncio.to_thread(_comes_true, lambda: control.has_limit)  # the command is there before its call knows of it
             assert shells.run_shell.leave_running("c1")
             assert not control.has_limit, "its time is lifted"
             assert not shells.run_shell.leave_running("c1"), "it is left already"

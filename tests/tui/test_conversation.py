@@ -538,7 +538,7 @@ def with_tiny_model(place: Place) -> None:
     place.more_env = {"PYTHONPATH": os.pathsep.join([str(place.home), os.path.dirname(os.path.dirname(__file__))])}
 
 
-def test_a_result_is_let_go_brought_back_and_kept_in_the_list_of_what_the_model_sees(place: Place) -> None:
+def test_a_result_is_dropped_brought_back_and_kept_in_the_list_of_what_the_model_sees(place: Place) -> None:
     (place.work / "story.txt").write_text("The old text.\n" * 30)
     look = calls(("read_file", {"file_path": "story.txt"}))
     with_tiny_model(place)

@@ -90,7 +90,7 @@ def choose(command: ContextCommand, choice: Choice) -> str:
     from dragoman.cli.context_command import upkeep_of
     from dragoman.loop import choosing
 
-    acts = {"keep": choosing.keep, "drop": choosing.let_go, "undo": choosing.undo_choice}
+    acts = {"keep": choosing.keep, "drop": choosing.drop, "undo": choosing.undo_choice}
     with open_to_append(command.store, command.summary.path) as session:
         history = History(session.journal, entries=session.loaded.entries)
         upkeep = upkeep_of(command, history)

@@ -52,7 +52,7 @@ def _change(talk: Talk, words: Words, options: Options) -> Printed | None:
     if words.action == "prune":
         return Printed(say("conversation.pruned", count=agent.prune()), ())
     before = agent.plan().tokens
-    {"keep": agent.keep, "drop": agent.let_go, "undo": agent.undo_choice}[words.action](words.entry)
+    {"keep": agent.keep, "drop": agent.drop, "undo": agent.undo_choice}[words.action](words.entry)
     return Printed(say(f"context_chosen_{words.action}", entry=words.entry, before=before, after=agent.plan().tokens), ())
 
 

@@ -17,7 +17,7 @@ ASKED = "asked"
 """The reason of a Pruned entry that a person chose."""
 
 
-def let_go(upkeep: Upkeep, history: History, seq: int) -> int:
+def drop(upkeep: Upkeep, history: History, seq: int) -> int:
     """A placeholder stands for the result of this entry from now on. Returns how many tokens shorter the next request is."""
     item = _result(upkeep, seq)
     if item.state == "pruned":
@@ -25,7 +25,7 @@ def let_go(upkeep: Upkeep, history: History, seq: int) -> int:
     before = upkeep.size.tokens
     upkeep.room.prune((item.call_id,), item.tokens, ASKED, 0, lambda event: None)
     if item.call_id not in history.view.pruned:
-        raise InputError(say("loop.too_short_to_let_go", seq=seq))
+        raise InputError(say("loop.too_short_to_drop", seq=seq))
     return max(before - upkeep.size.tokens, 0)
 
 

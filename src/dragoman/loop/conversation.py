@@ -56,12 +56,12 @@ class BetweenRuns(TakesOver):
         self._session.work.require_none()
         return self._harness.upkeep.prune()
 
-    def let_go(self, seq: int) -> int:
+    def drop(self, seq: int) -> int:
         """Put a placeholder in the place of one result: that of the entry with this number, as `plan` has it. Returns the tokens saved."""
-        from dragoman.loop.choosing import let_go
+        from dragoman.loop.choosing import drop
 
         self._session.work.require_none()
-        return let_go(self._harness.upkeep, self.history, seq)
+        return drop(self._harness.upkeep, self.history, seq)
 
     def keep(self, seq: int) -> int:
         """Keep one result whole, whatever the rules say. Returns how many tokens came back, where it had been pruned."""
@@ -71,7 +71,7 @@ class BetweenRuns(TakesOver):
         return keep(self._harness.upkeep, self.history, seq)
 
     def undo_choice(self, seq: int) -> int:
-        """Take back the last `let_go`, `keep` or pruning of a result. Returns by how many tokens the next request grows."""
+        """Take back the last `drop`, `keep` or pruning of a result. Returns by how many tokens the next request grows."""
         from dragoman.loop.choosing import undo_choice
 
         self._session.work.require_none()

@@ -46,7 +46,7 @@ class _ContextList:
             self._read,
             keys=say("conversation.context_keys"),
             actions={
-                "ctrl-x": self._let_go,
+                "ctrl-x": self._drop,
                 "ctrl-k": self._keep,
                 "tab": self._reorder,
                 "ctrl-s": lambda _: self._print("simulate"),
@@ -116,10 +116,10 @@ class _ContextList:
         self._conversation.canvas.open(Viewer([Folded(_what(item), _text_of(self._conversation, item))]), over=True)
         return True
 
-    def _let_go(self, key: str) -> bool:
+    def _drop(self, key: str) -> bool:
         """Let the selected result go; if it is gone already, bring it back."""
         item, agent = self._item(key), self._conversation.agent
-        return self._choose(lambda: agent.undo_choice(item.seq) if item.state == "pruned" else agent.let_go(item.seq))
+        return self._choose(lambda: agent.undo_choice(item.seq) if item.state == "pruned" else agent.drop(item.seq))
 
     def _keep(self, key: str) -> bool:
         """Keep the selected result; if it is kept already, take that back."""
@@ -204,7 +204,7 @@ def _tools_text(plan: Plan) -> str:
 
 def _state(item: PlanItem) -> str:
     if item.state == "pruned":
-        return say("conversation.let_go", tokens=item.whole_tokens)
+        return say("conversation.dropped", tokens=item.whole_tokens)
     return say("context_goes") if item.goes else marks_of(item)
 
 

@@ -123,7 +123,7 @@ TEXTS = {
     "conversation.context_title": "Next request: {tokens:token|tokens}",
     "conversation.context_keys": "type to filter · Enter reads · ^X drops a result, or brings it back · ^K keeps it · "
     "Tab size, time, kind · ^S simulate · ^R request · ^E compress",
-    "conversation.let_go": "dropped, was {tokens:,}",
+    "conversation.dropped": "dropped, was {tokens:,}",
     "conversation.saves_tokens": "^X: {tokens:token|tokens} fewer",
     "conversation.saves_now": "^X: {tokens:token|tokens} fewer, ${usd} with the next request",
     "conversation.saves_later": "^X: {tokens:token|tokens} fewer, ${once} dearer once, ${each} cheaper with each request",

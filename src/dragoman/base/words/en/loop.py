@@ -139,7 +139,7 @@ TEXTS = {
     "loop.refused": "the answer was refused or filtered ({word}){why}; rephrase the prompt, or choose another model",
     "loop.not_in_context": "entry {seq} is not in the next request",
     "loop.no_result_there": "entry {seq} is not the result of a tool; only those can be dropped or kept",
-    "loop.too_short_to_let_go": "the result of entry {seq} is no longer than its placeholder",
+    "loop.too_short_to_drop": "the result of entry {seq} is no longer than its placeholder",
     "loop.nothing_chosen": "nothing was chosen for entry {seq}, so there is nothing to undo",
     "loop.empty_answer": "the model gave an empty answer",
     "loop.unreadable_call": "the model wrote a tool call that could not be read{detail}",

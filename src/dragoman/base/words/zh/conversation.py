@@ -146,7 +146,7 @@ Enter, m         等待重试时：立即重试；换一个模型""",
     "conversation.context_title": "下一个请求：{tokens:,} 个 token",
     "conversation.context_keys": "输入以筛选 · Enter 阅读 · ^X 移除结果或恢复 · ^K 保留 · Tab 按大小/时间/种类 · "
     "^S 模拟 · ^R 请求 · ^E 压缩",
-    "conversation.let_go": "已移除，原为 {tokens:,}",
+    "conversation.dropped": "已移除，原为 {tokens:,}",
     "conversation.saves_tokens": "^X：减少 {tokens:,} 个 token",
     "conversation.saves_now": "^X：减少 {tokens:,} 个 token，下一个请求省 ${usd}",
     "conversation.saves_later": "^X：减少 {tokens:,} 个 token，一次性多花 ${once}，之后每个请求省 ${each}",

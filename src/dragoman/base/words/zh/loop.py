@@ -129,7 +129,7 @@ TEXTS = {
     "loop.refused": "回答被拒绝或过滤（{word}）{why}；请换种说法，或选择另一个模型",
     "loop.not_in_context": "条目 {seq} 不在下一个请求中",
     "loop.no_result_there": "条目 {seq} 不是工具的结果；只有结果可以移除或保留",
-    "loop.too_short_to_let_go": "条目 {seq} 的结果并不比替代它的内容更长",
+    "loop.too_short_to_drop": "条目 {seq} 的结果并不比替代它的内容更长",
     "loop.nothing_chosen": "没有对条目 {seq} 作过选择，因此没有可撤销的内容",
     "loop.empty_answer": "模型给出了空的回答",
     "loop.unreadable_call": "模型写了无法读懂的工具调用{detail}",
