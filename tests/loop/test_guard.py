@@ -121,3 +121,11 @@ def test_a_hit_is_really_a_repetition(names: list[str]) -> None:
                 run.endswith(run[len(run) - size :] * times) for size, times in [(1, 5), (2, 4), (3, 4), (4, 4), (5, 4)] if len(run) >= size
             )
             since = number
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 5_000])
+def test_a_list_of_paths_that_begin_alike_is_no_loop(piece: int) -> None:
+    names = ("access", "billing", "cache", "dates", "errors", "files", "graph", "hosts", "index", "json", "keys", "log", "merge", "names")
+    text = "".join(f"- src/company/platform/services/accounting/internal/handlers/{name}.py reads the {name}\n" for name in names)
+    guard = LoopGuard()
+    assert not any(guard.check_text(text[at : at + piece]) for at in range(0, len(text), piece))

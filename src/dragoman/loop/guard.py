@@ -93,15 +93,21 @@ class _RepeatingText:
         self._fenced ^= added.count("```") % 2 == 1
         self._tail = (self._tail + added)[-self._span :]
         window = self._tail[-self._window :]
-        if len(window) < self._window or self._tail.count(window) < self._needed_repeats(window):
+        if len(window) < self._window or not self._repeats_itself(window):
             return ""
         self.start()
         return f"the same {self._window} characters were written {self._repeats} times"
 
-    def _needed_repeats(self, window: str) -> int:
+    def _repeats_itself(self, window: str) -> bool:
+        """Whether the end of the answer is a loop: the same text again and again, not lines that only begin alike, as paths do."""
+        count = self._tail.count(window)
+        if count < self._repeats or count >= self._repeats * 4:
+            return count >= self._repeats
         # Horizontal rules, tables and code repeat for good reason.
-        plain = self._fenced or len(set(window)) < 8 or window.count("|") >= 4
-        return self._repeats * 4 if plain else self._repeats
+        if self._fenced or len(set(window)) < 8 or window.count("|") >= 4:
+            return False
+        between = self._tail.split(window)[1:-1]
+        return len(set(between[1 - self._repeats :])) <= 1
 
 
 def _key(call: ToolCall) -> str:
