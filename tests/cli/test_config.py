@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dragoman.app.config import FLAGS, FOR_PROJECTS, VARIABLES, load
 from dragoman.app.config_tables import AnswersTable, Config, ConfigSource, LoadedConfig, LoopGuardTable, RetryTable, keys, value_of
 from dragoman.app.options import Options
 from dragoman.app.settings import limits_of, settings_of
-from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base.places import find_places
 from dragoman.base.toml_lines import line_of
 from dragoman.base.words import choose_language
@@ -412,3 +413,19 @@ def test_the_line_of_a_key(text: str, path: list[str], line: int) -> None:
 @hypothesis.given(st.text(alphabet="ab[]=.\"'# \n\\"), st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=3))
 def test_a_line_is_always_one_of_the_text(text: str, path: list[str]) -> None:
     assert 0 <= line_of(text, path) <= len(text.splitlines())
+
+
+def test_a_file_that_cannot_be_reached_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that refuse may stand in it. As root, which tests may run as, every folder can be entered."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    config_file, lstat = find_places(os.environ).config_file, os.lstat
+
+    def refuse(path: Any, **options: Any) -> os.stat_result:
+        if path == config_file:
+            raise PermissionError(13, "Permission denied", path)
+        return lstat(path, **options)
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    setup = set_up(Options(directory=str(tmp_path)))
+    assert setup.loaded.files[0].state == "unreachable"
+    assert any(config_file in notice and "do not apply" in notice for notice in setup.notices)

@@ -110,7 +110,11 @@ def _with_rules_of(merged: dict[str, Any], values: dict[str, Any]) -> dict[str, 
 def _user_file(options: Options, places: Places, workspace: str) -> ConfigFile:
     if options.config:
         return _read(os.path.join(workspace, os.path.expanduser(options.config)), "user")
-    if not os.path.lexists(places.config_file):
+    try:
+        os.lstat(places.config_file)
+    except PermissionError:  # its rules would be missed, so it is told; a container's user may have no home to enter
+        return ConfigFile(places.config_file, "user", "unreachable")
+    except (OSError, ValueError):
         return ConfigFile(places.config_file, "user", "absent")
     return _read(places.config_file, "user")
 

@@ -302,7 +302,8 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
     path: str
     kind: Literal["user", "project"]
-    state: Literal["read", "absent", "ignored"]
+    state: Literal["read", "absent", "ignored", "unreachable"]
+    """`unreachable`: whether it exists is not known, for a folder above it cannot be entered."""
     text: str = ""
 
 

@@ -97,6 +97,8 @@ def set_up(options: Options, env: Mapping[str, str] | None = None, *, ask_trust:
 
 def _with_other_rules(setup: Setup) -> Setup:
     """With the rules of other programs, where there are any."""
+    missed = tuple(say("config_not_reached", path=file.path) for file in setup.loaded.files if file.state == "unreachable")
+    setup = msgspec.structs.replace(setup, notices=(*setup.notices, *missed)) if missed else setup
     home = setup.env.get("HOME") or os.path.expanduser("~")
     named = [
         os.path.join(setup.env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json"),

@@ -122,6 +122,8 @@ TEXTS = {
     "config_values": "Values",
     "config_read": "read",
     "config_absent": "does not exist",
+    "config_unreachable": "cannot be reached: a folder above it may not be entered",
+    "config_not_reached": "{path} cannot be reached (a folder above it may not be entered): your settings and rules there do not apply",
     "config_ignored": "ignored: not trusted (use --trust)",
     "config_from_default": "default",
     "config_from_user": "your file",

@@ -120,6 +120,8 @@ TEXTS = {
     "config_values": "值",
     "config_read": "已读取",
     "config_absent": "不存在",
+    "config_unreachable": "无法访问：不能进入它上面的某个文件夹",
+    "config_not_reached": "无法访问 {path}（不能进入它上面的某个文件夹）：其中的设置和规则不生效",
     "config_ignored": "已忽略：不受信任（用 --trust）",
     "config_from_default": "默认",
     "config_from_user": "您的文件",
