@@ -245,6 +245,7 @@ def test_a_search_that_finds_nothing_says_so(place: Place, kept: Kept) -> None:
     kept.session()
     assert "--all" in place.run("sessions", "search", "zebra").out
     assert place.run("sessions", "search", "zebra", "--output-format", "json").json == {"hits": []}
+    assert "needs TEXT" in place.run("sessions", "search", "").err
 
 
 # --- fork, rewind, delete

@@ -157,7 +157,7 @@ ACTIONS: dict[str, Action[SessionsCommand]] = {
 
 
 def _check_operand(name: str, action: Action[SessionsCommand], operands: tuple[str, ...]) -> None:
-    if action.operand and not operands:
+    if action.operand and not "".join(operands).strip():
         raise InputError(say("session_needs", action=name, operand=action.operand))
     if len(operands) > bool(action.operand):
         raise InputError(say("too_many_words", command=f"sessions {name}", word=one_line(operands[-1], 60)))
