@@ -34,20 +34,19 @@ _summary_decoder = msgspec.json.Decoder(Summary)
 _summaries_decoder = msgspec.json.Decoder(list[Summary])
 
 
-class _File(msgspec.Struct, frozen=True):
+class _File(msgspec.Struct, frozen=True, gc=False):
     """A log file as the directory lists it."""
 
     place: str
     """`<project>/<name>`: the key of its row."""
     path: str
-    inode: int
-    size: int
-    mtime_ns: int
+    version: tuple[int, int, int]
+    """Inode, size and time of the last change in nanoseconds: while they are the same, so is what was read of it."""
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, gc=False):
     id: int
-    file: tuple[int, int, int]
+    version: tuple[int, int, int]
     summary: Summary
     offset: int
     tail: bytes
@@ -112,7 +111,7 @@ class Index:
             except OSError:
                 continue  # deleted while we were listing
             if stat.S_ISREG(about.st_mode):
-                found.append(_File(before + entry.name, entry.path, about.st_ino, about.st_size, about.st_mtime_ns))
+                found.append(_File(before + entry.name, entry.path, (about.st_ino, about.st_size, about.st_mtime_ns)))
         return found
 
     # --- the table
@@ -167,7 +166,7 @@ class Index:
 def _newest_first(rows: Iterable[_Row]) -> list[Summary]:
     """A file without a single entry is not a session. Where no entry has a time, that of the file counts."""
     kept = [row for row in rows if row.summary.entries]
-    kept.sort(key=lambda row: (row.summary.updated_ms or row.file[2] // 1_000_000, row.summary.session_id), reverse=True)
+    kept.sort(key=lambda row: (row.summary.updated_ms or row.version[2] // 1_000_000, row.summary.session_id), reverse=True)
     return [row.summary for row in kept]
 
 
@@ -194,7 +193,7 @@ def _is_damage(error: Exception) -> bool:
 def _refresh_rows(table: Connection, files: dict[str, _File], project: str | None) -> dict[str, _Row]:
     """An up-to-date row for every file; the table is updated to match."""
     rows = _rows(table, project)
-    stale = [file for file in files.values() if file.place not in rows or rows[file.place].file != (file.inode, file.size, file.mtime_ns)]
+    stale = [file for file in files.values() if file.place not in rows or rows[file.place].version != file.version]
     gone = rows.keys() - files.keys()
     if not stale and not gone:
         return rows
@@ -245,7 +244,7 @@ def _scan(file: _File, row: _Row | None) -> tuple[LogScan, bool] | None:
     """Read the log, from where the last read ended if it is the same file; and whether it was read from the start. None: unreadable."""
     try:
         with open_log(file.path) as log:
-            if row is not None and row.file[0] == file.inode:
+            if row is not None and row.version[0] == file.version[0]:
                 try:
                     return scan(log, file.path, row.scanned), False
                 except ValueError:
@@ -262,7 +261,7 @@ def _write(table: Connection, file: _File, scanned: LogScan, is_anew: bool) -> N
         "INSERT INTO sessions (place, inode, size, mtime_ns, offset, tail, summary) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (place) DO"
         " UPDATE SET inode=excluded.inode, size=excluded.size, mtime_ns=excluded.mtime_ns, offset=excluded.offset, tail=excluded.tail,"
         " summary=excluded.summary",
-        (file.place, file.inode, file.size, file.mtime_ns, scanned.offset, scanned.tail, msgspec.json.encode(scanned.summary)),
+        (file.place, *file.version, scanned.offset, scanned.tail, msgspec.json.encode(scanned.summary)),
     )
 
 

@@ -22,7 +22,7 @@ WRITING = "writing"
 
 
 def is_log_name(name: str) -> bool:
-    return name.endswith(_ENDING) and is_session_id(name.removesuffix(_ENDING))
+    return name.endswith(_ENDING) and is_session_id(name[: -len(_ENDING)])
 
 
 def log_name(session_id: str) -> str:

@@ -51,7 +51,7 @@ _TAIL_BYTES = 48
 """Enough of the last bytes read to recognise them: the end of a line with its checksum."""
 
 
-class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One row of a list."""
 
     session_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, overload
 
 from dragoman.base.graphemes import width
 from dragoman.base.words import say
@@ -12,6 +12,8 @@ from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.wrap import fit, spread, wrap
+
+T = TypeVar("T")
 
 _LEAST = 12
 _GAP = "  "
@@ -29,6 +31,25 @@ class PickerItem(NamedTuple):
     """More words that find it."""
     note: str = ""
     """Shown under the list while it is chosen."""
+
+
+class ItemsOnDemand(Sequence[PickerItem], Generic[T]):
+    """Items that are made when they are looked at: of thousands, a window shows forty."""
+
+    def __init__(self, values: Sequence[T], make: Callable[[T], PickerItem]) -> None:
+        self._values, self._make = values, make
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, at: int) -> PickerItem: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[PickerItem]: ...
+
+    def __getitem__(self, at: int | slice) -> PickerItem | Sequence[PickerItem]:
+        return list(map(self._make, self._values[at])) if isinstance(at, slice) else self._make(self._values[at])
 
 
 class Picker:

@@ -16,7 +16,7 @@ from dragoman.sessions.lock import hold_lock
 from dragoman.sessions.projects import scan_directory, session_id_of
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
-from dragoman.tui.picker import Picker, PickerItem
+from dragoman.tui.picker import ItemsOnDemand, Picker, PickerItem
 from dragoman.values.errors import DragomanError, InUse
 from dragoman.values.record import Titled
 
@@ -72,7 +72,7 @@ class SessionPicker:
         self._picker.set_title(say(f"conversation.sessions_title_{self._scope}"))
         self._picker.set_choices(self._items())
 
-    def _items(self) -> list[PickerItem]:
+    def _items(self) -> Sequence[PickerItem]:
         now = now_ms()
         if self._scope == "others":
             from dragoman.sessions.importers.whereabouts import find_foreign_sessions
@@ -83,9 +83,10 @@ class SessionPicker:
         counted: dict[int, str] = {}  # thousands of sessions have few different counts
         rows = [each for each in found if each.session_id != here and not each.parent]
         used = _in_use(rows)
-        return [
-            _own_item(each, now, counted, is_everywhere=self._scope == "all", use=_use_words(each, used) if used else None) for each in rows
-        ]
+        is_everywhere = self._scope == "all"
+        return ItemsOnDemand(
+            rows, lambda each: _own_item(each, now, counted, is_everywhere=is_everywhere, use=_use_words(each, used) if used else None)
+        )
 
     # --- what keys do
 
