@@ -138,33 +138,45 @@ def test_a_command_that_kills_its_supervisor_does_not_get_away(level: object, tm
         assert gone_within(20, sleep)
 
 
+class Workers:
+    """Threads that each run so many commands, one after the other, and compare what they say."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, threads: int, turns: int) -> None:
+        self.wrong: list[str] = []
+        self.done: list[str] = []
+        self._sandbox, self._folder, self._turns = sandbox, folder, turns
+        self._threads = [threading.Thread(target=self._work, args=(number,), daemon=True) for number in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self, within_s: float) -> None:
+        deadline = time.monotonic() + within_s
+        for thread in self._threads:
+            thread.join(max(0, deadline - time.monotonic()))
+        assert not [thread for thread in self._threads if thread.is_alive()], "none hangs"
+        assert not self.wrong
+        ran = (self._folder / "ran").read_text().splitlines()
+        assert sorted(ran) == sorted(f"{number} {turn}" for number in range(len(self._threads)) for turn in range(self._turns)), "each once"
+
+    def _work(self, number: int) -> None:
+        try:
+            asyncio.run(self._run_all(number))
+        except BaseException as error:
+            self.wrong.append(repr(error))
+
+    async def _run_all(self, number: int) -> None:
+        for turn in range(self._turns):
+            ended, said = await bash(self._sandbox, f"echo {number} {turn} | tee -a ran", self._folder, timeout_s=60)
+            self.done.append(said)
+            if (ended.code, said) != (0, f"{number} {turn}\n"):
+                self.wrong.append(f"{number} {turn}: {ended} {said}")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_many_starts_from_many_threads(level: object, tmp_path: Path) -> None:
     """With DRAGOMAN_LONG set, a thousand."""
-    threads, each = 16, 63 if LONG else 4
-    wrong: list[str] = []
-
-    def work(sandbox: Sandbox, number: int) -> None:
-        async def main() -> None:
-            for turn in range(each):
-                ended, said = await bash(sandbox, f"echo {number} {turn}", tmp_path, timeout_s=60)
-                if (ended.code, said) != (0, f"{number} {turn}\n"):
-                    wrong.append(f"{number} {turn}: {ended} {said}")
-
-        try:
-            asyncio.run(main())
-        except BaseException as error:
-            wrong.append(repr(error))
-
     with sandbox_at(level, tmp_path) as sandbox:
-        running = [threading.Thread(target=work, args=(sandbox, number), daemon=True) for number in range(threads)]
-        for thread in running:
-            thread.start()
-        deadline = time.monotonic() + (600 if LONG else 60)
-        for thread in running:
-            thread.join(max(0, deadline - time.monotonic()))
-        assert not [thread for thread in running if thread.is_alive()], "none hangs"
-    assert not wrong
+        Workers(sandbox, tmp_path, threads=16, turns=63 if LONG else 4).join(600 if LONG else 60)
 
 
 def own_launchers() -> list[int]:
@@ -196,35 +208,11 @@ def test_an_order_that_a_killed_launcher_never_read_goes_to_the_next(tmp_path: P
 
 def test_commands_of_many_threads_run_once_while_launchers_are_killed(tmp_path: Path) -> None:
     threads, turns, kills = 4, 20, 5
-    wrong: list[str] = []
-    done: list[int] = []
-
-    def work(sandbox: Sandbox, number: int) -> None:
-        async def main() -> None:
-            for turn in range(turns):
-                ended, said = await bash(sandbox, f"echo {number} {turn} | tee -a ran", tmp_path, timeout_s=60)
-                done.append(turn)
-                if (ended.code, said) != (0, f"{number} {turn}\n"):
-                    wrong.append(f"{number} {turn}: {ended} {said}")
-
-        try:
-            asyncio.run(main())
-        except BaseException as error:
-            wrong.append(repr(error))
-
     with sandbox_at("off", tmp_path) as sandbox:
-        running = [threading.Thread(target=work, args=(sandbox, number), daemon=True) for number in range(threads)]
-        for thread in running:
-            thread.start()
+        workers = Workers(sandbox, tmp_path, threads, turns)
         for kill in range(1, kills + 1):
-            while len(done) < kill * threads * turns // (kills + 1) and not wrong:
+            while len(workers.done) < kill * threads * turns // (kills + 1) and not workers.wrong:
                 time.sleep(0.001)
             for launcher in own_launchers():
                 os.kill(launcher, signal.SIGKILL)
-        for thread in running:
-            thread.join(60)
-        assert not [thread for thread in running if thread.is_alive()], "none hangs"
-    assert not wrong
-    assert sorted((tmp_path / "ran").read_text().splitlines()) == sorted(
-        f"{each} {turn}" for each in range(threads) for turn in range(turns)
-    )
+        workers.join(60)
