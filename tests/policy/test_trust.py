@@ -80,6 +80,13 @@ def test_a_name_that_is_not_utf8_cannot_be_saved_and_says_so(tmp_path: Path) -> 
         save_decision(str(tmp_path / "trust.jsonl"), "/w\udcff", trusted=True)
 
 
+def test_a_line_that_is_not_utf8_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "trust.jsonl"
+    save_decision(str(file), "/a", trusted=True)
+    file.write_bytes(file.read_bytes() + b'{"folder":"\x80"}\n')
+    assert list(read_decisions(str(file))) == ["/a"]
+
+
 @given(st.data())
 def test_a_damaged_file_never_trusts_another_folder(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Cut anywhere, or with any bytes put in: what it trusts is one of what was said."""

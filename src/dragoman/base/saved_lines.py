@@ -30,7 +30,7 @@ def read_lines(file: str, line_type: type[Line]) -> list[Line]:
     for line in data.splitlines() if len(data) <= MAX_FILE_BYTES else ():
         try:
             found.append(msgspec.json.decode(line, type=line_type))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError):  # of text that is not UTF-8
             continue
     return found
 
