@@ -157,11 +157,13 @@ _GRAVE_WORDS = set_of(
     "push publish deploy release delete remove rm prune clean uninstall reset destroy drop purge upload unpublish yank login logout "
     "adduser force hard clear expire erase wipe discard-changes filter-branch filter-repo force-delete flushall flushdb"
 )
+"""What deletes, pushes, publishes, or acts outside this folder and this machine: never allowed once and for all."""
 _DATABASES = set_of("psql mysql mariadb sqlite3 mongosh mongo redis-cli cqlsh clickhouse-client duckdb usql")
 _DELETING = re.compile(r"(?<![a-z])(?:drop|delete|truncate|flushall|flushdb|dropdatabase|deletemany)(?![a-z])", re.IGNORECASE)
 _GIT_DELETES = set_of("branch tag update-ref notes replace")
+"""Subcommands of git that delete a name with `-d`."""
 _GIT_OVERWRITES = set_of("checkout restore switch")
-"""What deletes, pushes, publishes, or acts outside this folder and this machine: never allowed once and for all."""
+"""Those that can write over files that were changed."""
 _ANYTHING = set_of(
     "bash sh dash zsh ksh fish env xargs eval exec source . command builtin nohup setsid time timeout nice python python3 node ruby perl "
     "php lua deno bun awk gawk osascript npx pnpx uvx pipx tee find watch parallel screen tmux script busybox install ln cp mv chmod trap"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.policy.sandbox.believed import FILES, OWN_FOLDER, PARTS, parts_of
-from dragoman.policy.sandbox.repositories import Guard
+from dragoman.policy.sandbox.guard import Guard
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 
 NAMES = (OWN_FOLDER, *PARTS)
@@ -76,7 +76,7 @@ def test_ordinary_work_is_left_alone(level: int, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_too_large_to_be_kept_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.policy.sandbox.repositories._KEPT_FILES", 20)
+    monkeypatch.setattr("dragoman.policy.sandbox.guard._KEPT_FILES", 20)
     skills = tmp_path / ".claude" / "skills"
     skills.mkdir(parents=True)
     for number in range(60):

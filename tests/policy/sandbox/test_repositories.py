@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.policy.sandbox.boundary import Ground
-from dragoman.policy.sandbox.repositories import Guard
+from dragoman.policy.sandbox.guard import Guard
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 
 EVIL = '[core]\n\tfsmonitor = "touch PWN"\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from dragoman.policy.sandbox.repositories import HELD_BACK
+from dragoman.policy.sandbox.guard import HELD_BACK
 
 _NETWORK = re.compile(
     r"could not resolve|couldn't resolve|name resolution|name or service not known|network is unreachable|EAI_AGAIN|ENOTFOUND|ENETUNREACH"

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dragoman.policy.sandbox.boundary import Ground, make_private_folder
 from dragoman.policy.sandbox.detection import SEATBELT, Detected, Level, detect, make_order
 from dragoman.policy.sandbox.environment import rebuild
+from dragoman.policy.sandbox.guard import Guard
 from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.refusals import explain, explain_restored
-from dragoman.policy.sandbox.repositories import Guard
 from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched
 
 
