@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import marshal
 
+from dragoman.policy.sandbox.launcher.mending import Work
+
 FILTER_FD, INFO_FD, BLOCK_FD = 9, 10, 11
 """Where bubblewrap finds its seccomp filter, tells its child's process id, and waits before it starts the command."""
 
@@ -25,6 +27,7 @@ class Boundary:
         readable: tuple[str, ...] = (),
         private: tuple[tuple[str, str], ...] = (),
         covers: str = "",
+        may_be_gone: tuple[str, ...] = (),
     ) -> None:
         self.writable = writable
         self.pinned = pinned
@@ -39,6 +42,8 @@ class Boundary:
         """Where, and which folder is seen there instead: /tmp and the like."""
         self.covers = covers
         """A folder with an empty `folder` and an empty `file`, to put over secrets."""
+        self.may_be_gone = may_be_gone
+        """What of `pinned` and `read_only` another command may move while this one starts: then it is left out."""
 
 
 class Order:
@@ -56,6 +61,7 @@ class Order:
         gate_port: int = 0,
         drop_spying: bool = False,
         terminal: tuple[int, int] | None = None,
+        work: Work | None = None,
     ) -> None:
         self.argv = argv
         self.env = env
@@ -70,11 +76,14 @@ class Order:
         """Without a boundary and as root: the command may not look into other processes."""
         self.terminal = terminal
         """Rows and columns of the terminal it is given in place of its streams; None: none."""
+        self.work = work
+        """What is to be mended inside the boundary, in place of a command."""
 
     def to_bytes(self) -> bytes:
-        return marshal.dumps({**vars(self), "boundary": vars(self.boundary)})
+        return marshal.dumps({**vars(self), "boundary": vars(self.boundary), "work": vars(self.work) if self.work is not None else None})
 
 
 def read_order(data: bytes) -> Order:
     table = marshal.loads(data)
-    return Order(boundary=Boundary(**table.pop("boundary")), **table)
+    work = table.pop("work")
+    return Order(boundary=Boundary(**table.pop("boundary")), work=Work(**work) if work is not None else None, **table)
