@@ -139,6 +139,11 @@ def _windows(env: Mapping[str, str]) -> Places:
     return Places(os.path.join(roaming, APP), os.path.join(local, APP, "data"), os.path.join(local, APP, "cache"))
 
 
+def running_code() -> tuple[str, ...]:
+    """Where our own code lies, and everything it may still load: whoever changes that runs something in our process."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__))), sys.prefix, sys.base_prefix
+
+
 def path_inside(path: str, folder: str) -> str:
     """As it is called from that folder, if it is in it."""
     return path[len(folder) + 1 :] if path.startswith(f"{folder}{os.sep}") else shorten_home(path)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.base.beneath import is_inside
-from dragoman.base.places import Places, find_places
+from dragoman.base.places import Places, find_places, running_code
 from dragoman.base.private import make_directory
 from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
@@ -88,8 +88,7 @@ class CommandStarter(Launch):
                 writable=[os.fspath(path) for path in wanted.writable],
                 environment=(*wanted.environment, *self._environment),
                 gate_port=wanted.gate_port,
-                own=(places.config, *places.decision_files, places.sessions, places.server_lists, *self._own),
-                decided=(places.config_file, places.memory_file, *places.decision_files),
+                own=(places.config, places.data, places.cache, *places.named_files, *running_code(), *self._own),
                 secret=(*places.secret_files, places.prompt_history),
                 readable=self._readable,
                 hide=wanted.hide_process,
@@ -144,21 +143,10 @@ class CommandStarter(Launch):
 
 
 def _keep_in_place(places: Places, folders: Iterable[str]) -> None:
-    """Where our files lie in a folder that commands write to, as in a home folder that is worked in: what the user has agreed to is a file
-    from the first command on, so that it can be made read-only. A command could make it otherwise."""
+    """Where our folders lie in one that commands write to, as in a home folder that is worked in, they are there from the first command
+    on, so that they can be made read-only. A command could make them otherwise."""
     roots = [os.path.realpath(folder) for folder in folders]
-    if any(is_inside(os.path.realpath(places.config), root) for root in roots):
-        with suppress(OSError):
-            make_directory(places.config)
-    if not any(is_inside(os.path.realpath(places.data), root) for root in roots):
-        return
-    for path in places.decision_files:
-        try:
-            make_directory(os.path.dirname(path))
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        except OSError:
-            continue
-    try:
-        make_directory(places.server_lists)
-    except OSError:
-        return
+    for path in (places.config, places.data, places.cache):
+        if any(is_inside(os.path.realpath(path), root) for root in roots):
+            with suppress(OSError):
+                make_directory(path)

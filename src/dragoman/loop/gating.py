@@ -62,6 +62,10 @@ class GatedCommand(Launched):
         return " ".join(filter(None, (self._launched.remark, explain_refused(self._gate.refused))))
 
     @property
+    def notice(self) -> str:
+        return self._launched.notice
+
+    @property
     def hosts(self) -> HostsUsed:
         return HostsUsed(tuple(self._gate.reached), tuple(self._gate.refused))
 

@@ -228,8 +228,8 @@ def _doubt_of_path(path: str, name: str, goes_deep: bool, around: ReadableFolder
 
 def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
     """Itself, a folder it lies in, or, for a search, something beneath it."""
-    from dragoman.policy.denied_reads import has_denied_name, is_denied  # only where there is such a rule
-    from dragoman.policy.sandbox.depths import Depths
+    from dragoman.policy.denied_reads import MAX_FOLDERS, has_denied_name, is_denied  # only where there is such a rule
+    from dragoman.policy.sandbox.survey import Survey
 
     tells = is_denied(around.denied, around.roots[0])
     assert tells is not None
@@ -240,7 +240,7 @@ def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
         at = os.path.dirname(at)
     if has_denied_name(path, around.denied, around.roots[0]):
         return True
-    return goes_deep and bool(Depths([path], tells).denied)
+    return goes_deep and bool(Survey([path], tells, most=MAX_FOLDERS).look().denied)
 
 
 def _paths_of(word: ShellWord, folder: str) -> Sequence[str | None]:

@@ -19,6 +19,8 @@ READING = "read_file"
 _MOST = 200
 """So many files outside the workspace are hidden for one pattern."""
 _MOST_NAMES = 20_000
+MAX_FOLDERS = 2_000
+"""So many folders are searched for such files when a command is judged."""
 """So many denied files are compared with one that has several names."""
 _AGAIN_S = 5.0
 
@@ -98,9 +100,9 @@ def _denied_files(patterns: Sequence[str], root: str) -> Iterator[os.stat_result
     tells = is_denied(patterns, root)
     if tells is None:
         return
-    from dragoman.policy.sandbox.depths import Depths
+    from dragoman.policy.sandbox.survey import Survey
 
-    inside = Depths([root], tells).denied if root else ()
+    inside = Survey([root], tells, most=MAX_FOLDERS).look().denied if root else ()
     yield from _files_in((*inside, *find_denied_elsewhere(patterns)))
 
 

@@ -39,7 +39,9 @@ class Exit(msgspec.Struct, frozen=True):
     """`SIGKILL` …, if a signal ended it."""
     timed_out: bool = False
     remark: str = ""
-    """What had to be put back after it or was refused to it, in a line for the model."""
+    """What had to be undone after it, should be known, or was refused to it, in a line for the model."""
+    notice: str = ""
+    """What the user should know of it, in lines."""
     hosts: HostsUsed = NO_HOSTS
 
 
@@ -115,19 +117,20 @@ async def run_process(
     if command.failure is not None:
         raise command.failure
     hosts = command.launched.hosts if command.launched is not None else NO_HOSTS
-    return msgspec.structs.replace(_to_exit(command.returncode, timed_out, command.remark), hosts=hosts)
+    ended = _to_exit(command.returncode, timed_out)
+    return msgspec.structs.replace(ended, remark=command.remark, notice=command.notice, hosts=hosts)
 
 
-def _to_exit(returncode: int | None, timed_out: bool, remark: str) -> Exit:
+def _to_exit(returncode: int | None, timed_out: bool) -> Exit:
     if returncode is None:  # not even SIGKILL ended it in time: it is stuck in the kernel
         returncode = -signal.SIGKILL if os.name == "posix" else 1
     if returncode >= 0:
-        return Exit(returncode, "", timed_out, remark)
+        return Exit(returncode, "", timed_out)
     try:
         name = signal.Signals(-returncode).name
     except ValueError:
         name = f"SIG{-returncode}"
-    return Exit(128 - returncode, name, timed_out, remark)
+    return Exit(128 - returncode, name, timed_out)
 
 
 # --- while it runs ------------------------------------------------------------------------------------------------------
@@ -219,6 +222,10 @@ class _Command(asyncio.SubprocessProtocol):
     @property
     def remark(self) -> str:
         return self.launched.remark if self.launched is not None else ""
+
+    @property
+    def notice(self) -> str:
+        return self.launched.notice if self.launched is not None else ""
 
     @property
     def returncode(self) -> int | None:

@@ -28,7 +28,12 @@ class Launched(Protocol):
 
     @property
     def remark(self) -> str:
-        """After `end`: what had to be put back, in a line for the model. Empty: nothing."""
+        """After `end`: what it changed that had to be undone or should be known, in a line for the model. Empty: nothing."""
+        ...
+
+    @property
+    def notice(self) -> str:
+        """After `end`: the same for the user, in lines. Empty: nothing."""
         ...
 
     @property

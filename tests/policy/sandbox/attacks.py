@@ -131,6 +131,11 @@ def _(world: World) -> bool:
     return write(f"{world['workspace']}/hard-link")
 
 
+@attack("write outside through a hard link that was there before")
+def _(world: World) -> bool:
+    return write(f"{world['workspace']}/linked/before.txt")
+
+
 @attack("write outside while a link is swapped (race)")
 def _(world: World) -> bool:
     place, real = f"{world['workspace']}/flip", f"{world['workspace']}/flip-real"
@@ -224,6 +229,55 @@ def _(world: World) -> bool:
 @attack("change the project's `.dragoman/config.toml`")
 def _(world: World) -> bool:
     return write(f"{world['workspace']}/.dragoman/config.toml")
+
+
+@attack("have a new `AGENTS.md` believed")
+def _(world: World) -> bool:
+    return write(f"{world['workspace']}/AGENTS.md")
+
+
+@attack("have our guard empty a folder outside, by a repository swapped for a link")
+def _(world: World) -> bool:
+    work = world["workspace"]
+    os.rename(f"{work}/sub", f"{work}/sub-moved")
+    os.mkdir(f"{work}/sub")
+    os.symlink(f"{world['outside']}/documents", f"{work}/sub/.git")
+    return False  # what counts is what is done afterwards
+
+
+@attack("have our guard write outside, by a folder of hooks swapped for a link")
+def _(world: World) -> bool:
+    work = world["workspace"]
+    os.rename(f"{work}/githooks", f"{work}/githooks-moved")
+    os.symlink(f"{world['outside']}/documents", f"{work}/githooks")
+    return False
+
+
+@attack("replace the sandbox's own temporary folder")
+def _(world: World) -> bool:
+    for name in os.listdir(f"{world['workspace']}/tmp"):
+        if name.startswith("dragoman-private-"):
+            private = f"{world['workspace']}/tmp/{name}"
+            os.rename(f"{private}/tmp", f"{private}/moved")
+            os.symlink(world["outside"], f"{private}/tmp")
+            return True
+    return False
+
+
+@attack("stop the agent by a FIFO in the place of a file of git's")
+def _(world: World) -> bool:
+    work = world["workspace"]
+    for folder in ("pipes/.git", "pipes/.git/refs", "pipes/.git/objects"):
+        os.makedirs(f"{work}/{folder}", exist_ok=True)
+    for name in ("config", "HEAD", "hooks", "commondir"):
+        os.mkfifo(f"{work}/pipes/.git/{name}")
+    for name in ("info/exclude", "rebase-merge/git-rebase-todo", "MERGE_HEAD"):
+        path = f"{work}/.git/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if os.path.exists(path):
+            os.unlink(path)
+        os.mkfifo(path)
+    return False
 
 
 @attack("change Dragoman's own configuration")

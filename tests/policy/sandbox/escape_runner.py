@@ -12,8 +12,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,23 @@ class Outside:
         (self.outside / "victim.txt").write_text("untouched")
         (self.outside / "victim.txt").chmod(0o600)
         (self.outside / "full.txt").write_text("untouched")
+        (self.outside / "documents" / "modules").mkdir(parents=True)
+        for name in ("letter.txt", "config", "pre-commit", "modules/kept.txt"):
+            (self.outside / "documents" / name).write_text("mine")
         (self.workspace / ".dragoman").mkdir(parents=True)
+        (self.workspace / "tmp").mkdir()
+        (self.workspace / "linked").mkdir()
+        (self.outside / "known-inside.txt").write_text("untouched")
+        os.link(self.outside / "known-inside.txt", self.workspace / "linked/before.txt")
         (self.workspace / ".dragoman/config.toml").write_text("")
         subprocess.run(["git", "init", "-q", self.workspace], check=True, env={"PATH": os.environ["PATH"], "HOME": str(self.home)})
+        subprocess.run(["git", "init", "-q", self.workspace / "sub"], check=True, env={"PATH": os.environ["PATH"], "HOME": str(self.home)})
+        with (self.workspace / ".git/config").open("a") as config:
+            config.write("[core]\n\thooksPath = githooks\n")
+        (self.workspace / "githooks").mkdir()
+        (self.workspace / "githooks/post-merge").write_text("true")
         shutil.copy(HERE / "attacks.py", self.workspace)
+        self.documents = self._documents()
         self.in_tmp = Path("/tmp") / f"other-{self.mark}"
         self.in_tmp.write_text(SECRET)
         self.in_shm = Path("/dev/shm") / self.mark
@@ -98,6 +111,11 @@ class Outside:
             "write outside while a link is swapped (race)": (self.outside / "raced.txt").exists(),
             "write outside through a link": "HOSTILE" in victim.read_text(),
             "write outside through a hard link": "HOSTILE" in victim.read_text(),
+            "write outside through a hard link that was there before": "HOSTILE" in (self.outside / "known-inside.txt").read_text(),
+            "have our guard empty a folder outside, by a repository swapped for a link": self._documents() != self.documents,
+            "have our guard write outside, by a folder of hooks swapped for a link": self._documents() != self.documents,
+            "replace the sandbox's own temporary folder": (self.outside / "by-the-next-command.txt").exists(),
+            "have a new `AGENTS.md` believed": (self.workspace / "AGENTS.md").exists(),
             "empty a file outside": not (self.outside / "full.txt").read_text(),
             "change the mode of a file outside": stat.S_IMODE(victim.stat().st_mode) != 0o600,
             "leave a file in `/dev/shm`": self.in_shm.exists(),
@@ -112,6 +130,10 @@ class Outside:
             "change `~/.bashrc`": bool((self.home / ".bashrc").read_text()),
             "outlive the call (setsid, double fork, `env -i`, SIGTERM ignored)": self._has_survivors(),
         }
+
+    def _documents(self) -> dict[str, str]:
+        paths = (self.outside / "documents").rglob("*")
+        return {str(path): path.read_text() if path.is_file() else "" for path in paths}
 
     def _has_survivors(self) -> bool:
         for name in os.listdir("/proc"):
@@ -131,13 +153,13 @@ class Outside:
 
 async def attack(level: int, outside: Outside, python: str) -> dict[str, str]:
     os.environ["HOME"] = str(outside.home)
+    tempfile.tempdir = str(outside.workspace / "tmp")  # as where TMPDIR lies in the workspace
     share = outside.home / ".local/share/dragoman"
     sandbox = Sandbox(
         [str(outside.workspace)],
         level=level or "off",  # type: ignore[arg-type]
         own=(str(outside.home / ".config/dragoman"), str(share / "sessions")),
         secret=(str(share / "keys.json"),),
-        private_in="/tmp",
     )
     await sandbox.prepare()
     if sandbox.detected.level != level:
@@ -149,16 +171,22 @@ async def attack(level: int, outside: Outside, python: str) -> dict[str, str]:
     started = await sandbox.start(argv, directory=str(outside.workspace), env=env, streams=(nothing, writing, nothing))
     os.close(writing)
     output = await asyncio.to_thread(read_line, reading)
-    began_s = time.monotonic()
-    await started.end(0.2)
-    took_s = time.monotonic() - began_s
     seen = json.loads(output)
+    try:
+        await asyncio.wait_for(started.end(0.2), 60)
+    except TimeoutError:
+        seen["stop the agent by a FIFO in the place of a file of git's"] = True
+    said, next_command = started.remark, "echo x | tee /tmp/by-the-next-command.txt $TMPDIR/by-the-next-command.txt"
+    again = await sandbox.start(["/bin/sh", "-c", next_command], directory="/", env=env, streams=(nothing, nothing, nothing))
+    await again.wait()
+    await again.end(0.2)
     sandbox.close()
     found = {name: "open" if got else "held" for name, got in seen.items()}
     for name, changed in outside.changes().items():
-        is_put_back = seen[name] and (".git" in name or ".dragoman" in name)
-        found[name] = "open" if changed else "put back" if is_put_back else "held"
-    return {**found, " seconds": f"{took_s:.2f}"}
+        is_told = any(each in name and each in said for each in (".dragoman", "AGENTS.md"))
+        is_put_back = seen[name] and ".git" in name
+        found[name] = "told" if changed and is_told else "open" if changed else "put back" if is_put_back else "held"
+    return found
 
 
 def read_line(descriptor: int) -> str:

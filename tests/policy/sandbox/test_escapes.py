@@ -76,12 +76,11 @@ def attack(level: int, user: str) -> Found:
             "PYTHONPATH": os.pathsep.join(module_folders()),
         }
         argv = [*command, python, str(HERE / "escape_runner.py"), str(level), str(folder), os.path.realpath(python)]
-        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=60, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=120, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         found: Found = json.loads(done.stdout)
         if "" in found:
             pytest.fail(found[""]) if IS_BUILD_MACHINE else pytest.skip(found[""])
-        assert float(found.pop(" seconds")) < 3, "everything the command started has ended by then"
         return found
     raise AssertionError
 

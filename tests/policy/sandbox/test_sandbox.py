@@ -73,41 +73,6 @@ def test_a_linked_worktree_works_too(level: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_new_repository_is_kept_unless_it_would_run_something(level: int, tmp_path: Path) -> None:
-    with sandbox_at(level, tmp_path) as sandbox:
-        ended, _ = asyncio.run(bash(sandbox, "git init -q .", tmp_path))
-        assert (ended.code, ended.remark) == (0, "")
-        assert (tmp_path / ".git/HEAD").exists()
-    other = tmp_path / "other"
-    other.mkdir()
-    with sandbox_at(level, other) as sandbox:
-        ended, _ = asyncio.run(bash(sandbox, "git init -q . && git config core.fsmonitor 'touch PWN'", other))
-        assert str(other / ".git") in ended.remark
-    assert not (other / ".git").exists()
-    lib, made = other / "lib", other / "made"
-    lib.mkdir()
-    bad = "git init -q lib && echo true > lib/.git/hooks/post-commit; git init -q made && git -C made config core.pager 'touch PWN'"
-    with sandbox_at(level, other) as sandbox:
-        ended, _ = asyncio.run(bash(sandbox, f"{bad}; git init -q good", other))
-    assert str(lib / ".git") in ended.remark
-    assert (lib / ".git.held-back/hooks/post-commit").exists()
-    assert [(folder / ".git").exists() for folder in (lib, made, other / "good")] == [False, False, True]
-    git(tmp_path, "status")
-    assert not (other / "PWN").exists()
-    hostile = "git init -q plain; for each in a .b; do git init -q $each; git -C $each config core.fsmonitor 'touch PWN'; done; "
-    hostile += (
-        "git init -q --bare c; git -C c config core.fsmonitor 'touch PWN'; git init -q --bare bare; mkdir d; ln -s $PWD/../.git d/.git"
-    )
-    with sandbox_at(level, other) as sandbox:
-        ended, _ = asyncio.run(bash(sandbox, hostile, other))
-    assert ended.code == 0
-    made = sorted(path.relative_to(other).as_posix() for path in (*other.glob("*/.git"), *other.glob("*/HEAD")))
-    assert made == ["bare/HEAD", "good/.git", "plain/.git"]
-    assert (other / "a/.git.held-back").exists()
-    assert (tmp_path / ".git/HEAD").exists(), "nothing is moved through a link"
-
-
-@pytest.mark.parametrize("level", LEVELS)
 def test_temporary_files_last_for_the_session_and_no_longer(level: int, tmp_path: Path) -> None:
     with sandbox_at(level, tmp_path) as sandbox:
         run(sandbox, "echo kept > $TMPDIR/a; mktemp >/dev/null", tmp_path)

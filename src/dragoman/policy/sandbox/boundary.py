@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from dragoman.base.beneath import is_inside
 from dragoman.policy.sandbox.believed import believed_in, start_files
-from dragoman.policy.sandbox.depths import Depths
+from dragoman.policy.sandbox.git_runs import is_folder
 from dragoman.policy.sandbox.launcher.order import Boundary
 from dragoman.policy.sandbox.repositories import Repository, find_repositories
+from dragoman.policy.sandbox.survey import Seen, Survey
 
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".password-store", ".mozilla", ".thunderbird", ".1password",
@@ -33,7 +32,6 @@ SECRETS = (
     "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
 )  # fmt: skip
 """Stores of secrets, in the home directory."""
-_PREFIX = "dragoman-private-"
 _SYSTEM_TEMPORARY = {"/tmp": "tmp", "/var/tmp": "var-tmp"}
 _NEVER_READABLE = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/sys/kernel/debug", "/sys/kernel/tracing")
 """With Landlock alone: other programs' temporary files and sockets, and devices."""
@@ -52,42 +50,55 @@ class Ground:
         secret: Sequence[str] = (),
         readable: Sequence[str] = (),
         user: int | None = None,
-        is_denied: Callable[[str], bool] | None = None,
+        survey: Survey | None = None,
     ) -> None:
-        """`private`: a folder of the session with `tmp`, `var-tmp` and `covers` in it. `own`: our configuration, approvals and logs.
-        `user`: who commands run as, where that is not us. `is_denied`: which files in the workspace must not be read."""
-        self.writable = _outermost(os.path.realpath(path) for path in writable)
+        """`private`: a folder of the session with `tmp`, `var-tmp` and `covers` in it. `own`: our configuration, approvals, logs and code.
+        `user`: who commands run as, where that is not us. `survey`: of what lies in these folders."""
+        self.writable = outermost(os.path.realpath(path) for path in writable)
         self.believed = [path for root in self.writable for path in believed_in(root)]
         """What is read as configuration in these folders, whether it exists or not."""
-        self.started = [*start_files(homes, self.writable), *_links_to(own, self.writable)]
-        """What runs by itself in a home directory among these folders: commands cannot be kept from it, so it is put back."""
-        self._stores = [os.path.join(os.path.realpath(home), name) for home in homes if home for name in SECRETS]
+        self._homes = [os.path.realpath(home) for home in homes if home]
+        self.started = start_files(self._homes, self.writable)
+        """What runs by itself in a home directory among these folders, whether it exists or not."""
+        self._stores = [os.path.join(home, name) for home in self._homes for name in SECRETS]
         self.private = private
         self._own = own
         self._secret = secret
         self._readable = readable
         self._user = user
-        self._depths = Depths(self.writable, is_denied)
+        self.survey = survey or Survey(self.writable)
 
-    def repositories(self) -> list[Repository]:
-        return find_repositories(self.writable, self._depths.repositories)
+    def repositories(self, seen: Seen | None = None) -> list[Repository]:
+        return find_repositories(self.writable, (seen or self.survey.look()).repositories)
 
-    def draw(self, repositories: Sequence[Repository] | None = None) -> Boundary:
-        """For namespaces: ours, or those of bubblewrap. `repositories`: those of now, where they are known."""
+    def find_exposed(self, *, can_except: bool) -> list[str]:
+        """What of ours, or of the user's home, commands could change or read all the same. `can_except`: the boundary makes exceptions in
+        what is writable, but no link can be covered, nor a folder that is the workspace itself."""
+        own = [*dict.fromkeys(map(os.path.realpath, self._own))]
+        if not can_except:
+            return [path for path in (*own, *self._homes) if _is_in_any(path, self.writable)]
+        return [*(path for path in own if path in self.writable), *_links_to(self._own, self.writable)]
+
+    def draw(self, repositories: Sequence[Repository] | None = None, *, shared: Sequence[str] = ()) -> Boundary:
+        """For namespaces: ours, or those of bubblewrap. `repositories`: those of now, where they are known. `shared`: files and folders
+        that are read-only because what is written there would be written outside as well."""
         writable = tuple(path for path in self.writable if os.path.lexists(path))
         repositories = self.repositories() if repositories is None else repositories
-        folders = [each.folder for each in repositories if each.folder]
+        folders = [each.folder for each in repositories if each.folder and not each.is_bare]
         fixed = [path for each in repositories for path in each.fixed]
-        fixed += [path for path in self.believed if os.access(path, os.F_OK) and not os.path.islink(path)]
+        fixed += [path for path in (*self.believed, *self.started) if os.access(path, os.F_OK) and not os.path.islink(path)]
         fixed += [path for path in map(os.path.realpath, self._own) if _is_in_any(path, writable) and os.path.lexists(path)]
+        fixed += shared
+        nested = [each for each in repositories if each.root not in self.writable]
         return Boundary(
-            writable=_outermost((*writable, *(each.shared for each in repositories if each.shared))),
+            writable=outermost((*writable, *(each.shared for each in repositories if each.shared))),
             pinned=tuple(sorted({*folders, *self._around_own(writable)})),  # a folder before what lies in it
             read_only=tuple(dict.fromkeys(fixed)),
             hidden=tuple(path for path in self._hidden() if not any(is_inside(root, path) for root in writable)),
             readable=tuple(path for path in map(os.path.realpath, self._readable) if _is_covered(path) and os.path.lexists(path)),
-            private=tuple((place, os.path.join(self.private, name)) for place, name in _SYSTEM_TEMPORARY.items() if _is_folder(place)),
+            private=tuple((place, os.path.join(self.private, name)) for place, name in _SYSTEM_TEMPORARY.items() if is_folder(place)),
             covers=os.path.join(self.private, "covers"),
+            may_be_gone=tuple(path for each in nested for path in (each.folder, *each.fixed)),
         )
 
     def draw_for_landlock(self, repositories: Sequence[Repository] | None = None) -> Boundary:
@@ -100,72 +111,38 @@ class Ground:
             readable=(*_readable_around("/", list(map(os.path.realpath, unreadable))), *self._readable),
         )
 
-    def find_open(self, paths: Iterable[str]) -> list[str]:
-        """Those that lie where commands write."""
-        return [path for path in map(os.path.realpath, paths) if _is_in_any(path, self.writable)]
+    def draw_for_mending(self, repositories: Sequence[Repository]) -> Boundary:
+        """What commands may write, and nothing else."""
+        return Boundary(writable=(*self.writable, *(each.shared for each in repositories if each.shared)))
 
     def _around_own(self, writable: Sequence[str]) -> list[str]:
-        """The folders between the workspace and what is ours in it: with one of them ours could be moved away, and another put there."""
+        """The folders between the workspace and what is ours in it, or what runs by itself: with one of them it could be moved away, and
+        another put there."""
         found: list[str] = []
-        for path in map(os.path.realpath, self._own):
+        for path in (*map(os.path.realpath, self._own), *filter(os.path.lexists, self.started)):
             while _is_in_any(path := os.path.dirname(path), writable) and path not in writable:
                 found.append(path)
-        return [path for path in dict.fromkeys(found) if os.path.isdir(path)]
+        return [path for path in dict.fromkeys(found) if os.path.isdir(path) and not os.path.islink(path)]
 
     def _hidden(self) -> list[str]:
         # Not os.path.exists: few of these are there, and for each that is not it would make an exception, which takes longest.
-        named = (path for path in (*self._stores, *self._secret, *self._depths.denied) if os.access(path, os.F_OK))
+        named = (path for path in (*self._stores, *self._secret, *self.survey.look().denied) if os.access(path, os.F_OK))
         found = dict.fromkeys(map(os.path.realpath, named))
-        return [path for path in _outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
+        return [path for path in outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
 
 
 def _links_to(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
-    """Links in the workspace by which a path leads where it leads: nothing can cover one."""
+    """Links in the workspace by which a path leads where it leads: nothing can cover one, but for the folder that it lies in."""
+    paths = tuple(paths)
+    covered = [path for path in map(os.path.realpath, paths) if os.path.isdir(path)]
     found: list[str] = []
     for path in map(os.path.abspath, paths):
         while path != os.path.dirname(path):
-            if os.path.islink(path) and _is_in_any(os.path.join(os.path.realpath(os.path.dirname(path)), ""), roots):
+            folder = os.path.realpath(os.path.dirname(path))
+            if os.path.islink(path) and _is_in_any(folder, roots) and not _is_in_any(folder, covered):
                 found.append(path)
             path = os.path.dirname(path)
     return list(dict.fromkeys(found))
-
-
-def make_private_folder(parent: str, user: tuple[int, int]) -> str:
-    """The session's own temporary files, with what covers secrets. Raises OSError."""
-    if os.getuid() == 0 and user[0] != 0:
-        parent = parent or "/tmp"  # ours may be closed to that user
-    parent = parent or tempfile.gettempdir()
-    _remove_left_over(parent)
-    folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)
-    covers = os.path.join(folder, "covers")
-    for path in (os.path.join(folder, "tmp"), os.path.join(folder, "var-tmp"), covers, os.path.join(covers, "folder")):
-        os.mkdir(path, 0o700)
-    os.close(os.open(os.path.join(covers, "file"), os.O_CREAT | os.O_WRONLY, 0o400))
-    if os.getuid() == 0 and user[0] != 0:
-        for at, folders, files in os.walk(folder):
-            for path in (at, *(os.path.join(at, name) for name in (*folders, *files))):
-                os.chown(path, *user)
-    return folder
-
-
-def _remove_left_over(parent: str) -> None:
-    """Folders of programs that were killed."""
-    with os.scandir(parent) as entries:
-        found = [entry for entry in entries if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False)]
-    for entry in found:
-        pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdigit() and not _is_alive(int(pid)) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
-            shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):  # somebody else's
-        pass
-    return True
 
 
 def _can_reach(path: str, uid: int) -> bool:
@@ -188,7 +165,7 @@ def _can_reach(path: str, uid: int) -> bool:
     return True
 
 
-def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     """Without those that lie in another."""
     kept: list[str] = []
     for path in sorted(set(paths), key=len):
@@ -203,10 +180,6 @@ def _is_in_any(path: str, folders: Iterable[str]) -> bool:
 
 def _is_covered(path: str) -> bool:
     return _is_in_any(path, (*_SYSTEM_TEMPORARY, "/run", "/dev"))
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _readable_around(folder: str, secret: list[str]) -> list[str]:

@@ -47,10 +47,9 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, 
         words += ["--bind", source, place]
     for path in sorted({*boundary.writable, *boundary.readable}):
         words += ["--bind" if path in boundary.writable else "--ro-bind", path, path]
-    for path in boundary.pinned:
-        words += ["--bind", path, path]
-    for path in boundary.read_only:
-        words += ["--ro-bind", path, path]
+    for way, paths in (("--bind", boundary.pinned), ("--ro-bind", boundary.read_only)):
+        for path in paths:
+            words += [f"{way}-try" if path in boundary.may_be_gone else way, path, path]
     private = tuple(place for place, _ in boundary.private)
     for path in boundary.hidden:
         if not path.startswith(tuple(f"{place}/" for place in (*private, "/run"))) or any(

@@ -24,6 +24,7 @@ SEATBELT = 4
 KINDS = {1: "namespaces", 2: "bubblewrap", 3: "landlock"}
 _TRIAL = ("/bin/sh", "-c", ":")
 _TRIAL_PORT = 8118
+_SHOWN = 3
 
 
 class Detected(msgspec.Struct, frozen=True):
@@ -87,6 +88,8 @@ def _try_level(level: int, launcher: Launcher, ground: Ground) -> str:
         return say("policy.sandbox_no_bubblewrap")
     if level == 3 and landlock.version() < LANDLOCK_NEEDED:
         return say("policy.sandbox_no_landlock", version=landlock.version(), needed=LANDLOCK_NEEDED)
+    if exposed := ground.find_exposed(can_except=level != 3):
+        return say("policy.sandbox_exposed", paths=", ".join(exposed[:_SHOWN]))
     try:
         boundary = ground.draw_for_landlock() if level == 3 else ground.draw()
         return launcher.try_out(make_order(level, _TRIAL, {"PATH": os.defpath}, "/", boundary))

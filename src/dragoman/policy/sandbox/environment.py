@@ -19,6 +19,9 @@ _QUIET = {
     "npm_config_update_notifier": "false",
     "npm_config_audit": "false",
     "npm_config_fund": "false",
+    # A store outside cannot be linked to from inside, and a link to one in the workspace would be read-only.
+    "UV_LINK_MODE": "copy",
+    "npm_config_package_import_method": "copy",
 }
 
 

@@ -1,173 +1,198 @@
-"""What a command must leave as it was in the repositories of a workspace: remembered before it runs, and put back afterwards.
+"""What a command must leave as it was: remembered before it runs, and looked at when nothing of it is alive any more.
 
-A new name in `.git` can be as bad as a changed one (`commondir` leads git to another configuration): what a command adds there beside git's
-own names is removed. A repository that it made is moved aside if git would run something of it.
+The guard only looks. What has to be undone (new names in a git directory that lead git elsewhere; where nothing protects them while the
+command runs, hooks and settings too) is work for a process inside the command's own boundary: launcher/mending.py. Everything else that
+other programs would run or believe is told, and stays as the command left it.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import stat
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.base.beneath import is_inside
-from dragoman.policy.git_settings import Setting, read_settings
-from dragoman.policy.sandbox.believed import parts_of
-from dragoman.policy.sandbox.repositories import FIXED, Repository, find_repositories, folders_of, list_names, read_line, read_worktree
+from dragoman.base.found_files import read_found
+from dragoman.policy.sandbox.git_runs import GITS_OWN, has_harmless_settings, has_hooks, is_folder, led_to, runs_something, steps_that_run
+from dragoman.policy.sandbox.launcher.mending import Work
+from dragoman.policy.sandbox.repositories import FIXED, Repository, list_folders, list_names
+from dragoman.policy.sandbox.survey import is_notable
 
-_GITS_OWN = re.compile(
-    r"""HEAD | \w+_HEAD | index | index\..* | packed-refs | refs | logs | objects | info | description | branches | shallow
-    | COMMIT_EDITMSG | MERGE_(MSG|MODE|RR|AUTOSTASH) | SQUASH_MSG | TAG_EDITMSG | NOTES_\w+ | BISECT_\w+ | AUTO_MERGE | SUBMODULE_\w+
-    | rebase-(merge|apply) | rr-cache | sequencer | gc\.(log|pid) | lfs | .*\.lock | sharedindex\..* | ADD_EDIT\.patch""",
-    re.VERBOSE,
-)
-_HARMLESS_SETTINGS = re.compile(
-    r"""core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf|quotepath)
-    | user\.(name|email) | branch\..* | remote\..*\.(url|fetch) | init\.defaultbranch | extensions\.objectformat
-    | (commit|tag)\.gpgsign | pull\.(rebase|ff) | push\.(default|autosetupremote) | merge\.(ff|conflictstyle) | rerere\.enabled
-    | (advice|color)\..* | gc\.auto | receive\.denycurrentbranch""",
-    re.VERBOSE | re.IGNORECASE,
-)
-HELD_BACK = ".held-back"
-"""What the name ends in under which something is kept that a command made and that must not be believed."""
-_IN_BARE = ("HEAD", "config", "config.worktree", "commondir", "hooks", "objects", "refs")
+KEPT_BYTES = 4_000_000
+KEPT_FILES = 2_000
 _LOOKED_AT_MOST = 10_000
-_KEPT_BYTES = 4_000_000
-_KEPT_FILES = 2_000
-_SETTINGS_BYTES = 1_000_000
+_NEW_FOLDERS = 100
+_LEADING = ("hooks", "config.worktree", "commondir")
+"""Names in a bare repository, where others may lie, that lead git elsewhere."""
+_EARLIER_NS = 20_000_000
+"""The clock that files are stamped by is a little behind."""
+
+
+class Findings(NamedTuple):
+    """What was found after a command."""
+
+    work: Work = Work()
+    undone: tuple[str, ...] = ()
+    """What the work removes or puts back."""
+    running: tuple[str, ...] = ()
+    """Hooks, settings and repositories of which git would run something."""
+    believed: tuple[str, ...] = ()
+    """Files that make other programs run something, or that agents believe."""
 
 
 class Guard:
-    """Remembers what must not change, and puts it back. `with_content`: also what nothing else protects while the command runs."""
+    """What is remembered of the state before a command. It writes nothing."""
 
     def __init__(
         self,
         roots: Sequence[str],
-        believed: Sequence[str] = (),
-        started: Sequence[str] = (),
+        repositories: Sequence[Repository],
         *,
-        with_content: bool,
-        repositories: Sequence[Repository] | None = None,
+        started: Sequence[str] = (),
+        near: Mapping[str, Sequence[str]] = {},
+        with_content: bool = False,
     ) -> None:
-        """`believed`: what is read as configuration, whether it exists or not. `started`: what runs by itself, and is never covered."""
+        """`started`: what runs by itself in a home directory among the roots. `near`: folders that are looked at after it, each with the
+        files in it that are told when they change.
+        `with_content`: nothing protects hooks and settings while the command runs, so they are kept."""
+        self._since_ns = time.time_ns() - _EARLIER_NS
         self._roots = tuple(roots)
-        known = find_repositories(roots) if repositories is None else repositories
-        self._folders = {each.folder or each.shared: _list(each.folder or each.shared) for each in known}
-        self._folders.pop("", None)
-        self._signs = set(map(_sign_of, folders_of(self._roots, _LOOKED_AT_MOST)))
-        kinds = {path: _kind_of(path) for path in believed}
+        self._repositories = tuple(repositories)
+        self._names = {path: set(list_names(path)) for each in repositories for path in each.git_folders}
+        self._bare = {each.folder for each in repositories if each.is_bare}
+        self._identities = {each.root: _identity(os.path.join(each.root, ".git")) for each in repositories if not each.is_bare}
+        self._signs = set(self._find_signs())
+        self._steps = {path for folder in self._names for path in steps_that_run(folder)}
+        self._led_to = dict.fromkeys(path for each in repositories for path in led_to(each, roots))
+        self._started = tuple(started)
+        self._near = near
+        self._kept: dict[str, tuple[int, bytes]] = {}
+        self._is_kept_whole = True
         if with_content:
-            watched = [os.path.join(folder, name) for folder in self._folders for name in FIXED]
-            watched += [part for path, kind in kinds.items() if kind for part in parts_of(path)]
-        else:
-            watched = [path for path, kind in kinds.items() if kind == stat.S_IFLNK]  # which nothing can cover
-        self._started = frozenset(started)
-        led_to = [*started, *(path for each in known for path in _led_to(each, self._roots))]
-        self._kept = {path: _keep(path) for path in (*watched, *(path for path in led_to if os.path.lexists(path)))}
-        # A folder above one that is fixed can be moved away with it, and another put in its place.
-        self._identities = {} if with_content else {each.folder: _identity(each.folder) for each in known if each.folder}
-        self._standing = [path for path, kind in kinds.items() if with_content and kind == stat.S_IFDIR]
-        self._absent = [path for path, kind in kinds.items() if not kind]
-        self._absent += [path for path in led_to if not os.path.lexists(path)]
+            for path in self._names:
+                self._keep(path)
 
-    def restore(self) -> list[str]:
-        """Put back what changed. Returns the paths, for telling."""
-        made = sorted(set(map(_sign_of, folders_of(self._roots, _LOOKED_AT_MOST))) - self._signs - {""})
-        made += [folder for folder, identity in self._identities.items() if self._is_another(folder, identity)]
-        changed = [sign for sign in made if _hold_back(sign, self._folders)]
-        for folder, names in self._folders.items():
-            changed += _remove_odd(folder, names)
-        for path in self._standing:
-            if not _is_folder(path):  # nothing is written through a link that stands there now
-                _move_aside(path)
-                os.mkdir(path)
-        for path, kept in self._kept.items():
-            if _keep(path) != kept:
-                if path in self._started and os.path.isfile(path):
-                    _move_aside(path)  # it may be the user who has changed it meanwhile
-                _put_back(path, kept)
-                changed.append(path)
-        for path in self._absent:
-            if os.path.lexists(path):
-                _move_aside(path)
-                changed.append(path)
-        return list(dict.fromkeys(changed))
+    def look(self) -> Findings:
+        """What is different now. It may take a few milliseconds."""
+        removed = [*self._odd_names(), *self._new_in_kept()]
+        written = [(path, *state) for path, state in sorted(self._kept.items()) if not _is_as(path, state)]
+        undone = dict.fromkeys((*removed, *(path for path, _, _ in written)))
+        near = dict(self._changed_near())
+        running = [*self._replaced(), *self._made(), *self._changed_beside(), *self._new_steps()]
+        running += [path for path, runs in near.items() if runs]
+        believed = [path for path, runs in near.items() if not runs and path not in running]
+        return Findings(Work(remove=tuple(removed), write=tuple(written)), tuple(undone), _unique(running), tuple(believed))
 
-    def _is_another(self, folder: str, identity: tuple[int, int] | None) -> bool:
-        """Whether something else lies there now, in the workspace and not where a link leads out of it."""
-        return _identity(folder) not in (identity, None) and any(is_inside(os.path.realpath(folder), root) for root in self._roots)
+    # --- undone
 
+    def _odd_names(self) -> Iterator[str]:
+        """New names in a git directory that git itself does not use."""
+        for folder, before in self._names.items():
+            for name in list_names(folder) if is_folder(folder) else ():
+                if name in before:
+                    continue
+                if name in _LEADING or (folder not in self._bare and not GITS_OWN.fullmatch(name)):
+                    yield os.path.join(folder, name)
 
-class _Kept(NamedTuple):
-    mode: int
-    content: bytes
+    def _keep(self, folder: str) -> None:
+        """Hooks and settings of a git directory, bounded."""
+        size = 0
+        waiting = [os.path.join(folder, name) for name in FIXED if name not in ("modules", "worktrees")]
+        while waiting:
+            path = waiting.pop()
+            state = _read_state(path)
+            if state is None:
+                continue
+            size += len(state[1])
+            if len(self._kept) >= KEPT_FILES or size > KEPT_BYTES:
+                self._is_kept_whole = False
+                return
+            self._kept[path] = state
+            if stat.S_ISDIR(state[0]):
+                waiting += [os.path.join(path, name) for name in list_names(path)]
 
+    def _new_in_kept(self) -> Iterator[str]:
+        """What was added to a folder of hooks. Of one that was too large to be kept, what is not known may have been there before."""
+        folders = [path for path, (mode, _) in self._kept.items() if stat.S_ISDIR(mode)] if self._is_kept_whole else []
+        for folder in folders:
+            for name in list_names(folder) if is_folder(folder) else ():
+                if os.path.join(folder, name) not in self._kept:
+                    yield os.path.join(folder, name)
 
-def _keep(path: str) -> dict[str, _Kept]:
-    """A file, or all that lies in a folder, by path. Empty if nothing is there."""
-    kept: dict[str, _Kept] = {}
-    waiting = [path]
-    size = 0
-    while waiting and len(kept) < _KEPT_FILES and size < _KEPT_BYTES:
-        at = waiting.pop()
-        try:
-            mode = os.lstat(at).st_mode
-            if stat.S_ISLNK(mode):
-                content = os.fsencode(os.readlink(at))
-            elif stat.S_ISREG(mode):
-                with open(at, "rb") as file:
-                    content = file.read(_KEPT_BYTES)
+    # --- told
+
+    def _find_signs(self) -> Iterator[str]:
+        """What makes git take the workspace's folders, or folders directly in them, for repositories."""
+        for root in self._roots:
+            for place in (root, *list_folders(root, _LOOKED_AT_MOST)):
+                if sign := _sign_of(place):
+                    yield sign
+
+    def _made(self) -> Iterator[str]:
+        """New repositories of which git would run something."""
+        for sign in sorted(set(self._find_signs()) - self._signs):
+            if os.path.basename(sign) == "HEAD":
+                if runs_something(os.path.dirname(sign), is_bare=True):
+                    yield os.path.dirname(sign)
+            elif not is_folder(sign) or runs_something(sign):
+                yield sign
+
+    def _replaced(self) -> Iterator[str]:
+        """Other repositories in the place of those that were there."""
+        for root, before in self._identities.items():
+            path = os.path.join(root, ".git")
+            now = _identity(path)
+            if now is not None and now != before and (not is_folder(path) or runs_something(path)):
+                yield path
+
+    def _changed_beside(self) -> Iterator[str]:
+        """Hooks and settings that lie beside the files because git's settings or links lead there, and those of other repositories."""
+        for path in self._led_to:
+            yield from _changed_in(path, self._since_ns)
+        for repository in self._repositories:
+            for folder in repository.git_folders:
+                if _changed_at(path := os.path.join(folder, "config"), self._since_ns) and not has_harmless_settings(path):
+                    yield path
+                if _changed_at(path := os.path.join(folder, "hooks"), self._since_ns) and has_hooks(path):
+                    yield path
+
+    def _new_steps(self) -> Iterator[str]:
+        for folder in self._names:
+            yield from (path for path in steps_that_run(folder) if path not in self._steps)
+
+    def _changed_near(self) -> Iterator[tuple[str, bool]]:
+        """What was made or changed meanwhile in the near folders and in new ones: files by which other programs run something, or that
+        agents believe, and repositories of which git would run something (True)."""
+        yield from ((path, False) for path in self._started if _changed_at(path, self._since_ns))
+        made: list[str] = []
+        for folder, notable in self._near.items():
+            if _changed_at(folder, self._since_ns):
+                yield from self._look_in(folder, made)
             else:
-                content = b""
-                if stat.S_ISDIR(mode):
-                    waiting += [os.path.join(at, name) for name in list_names(at) if not _is_store(at, name)]
+                yield from ((path, False) for name in notable if _changed_at(path := f"{folder}/{name}", self._since_ns))
+        for folder in made:  # which grows meanwhile
+            yield from self._look_in(folder, made)
+
+    def _look_in(self, folder: str, made: list[str]) -> Iterator[tuple[str, bool]]:
+        """`made`: new folders, which are looked into as well."""
+        try:
+            with os.scandir(folder) as entries:
+                found = [(entry.path, entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except OSError:
-            continue
-        kept[at] = _Kept(mode, content)
-        size += len(content)
-    return kept
+            return
+        for path, name, is_inner in found:
+            if name == ".git":
+                if _changed_at(path, self._since_ns) and (not is_inner or runs_something(path)):
+                    yield path, path not in self._signs
+            elif is_inner:
+                if path not in self._near and len(made) < _NEW_FOLDERS:
+                    made.append(path)
+            elif self._is_told(path) and _changed_at(path, self._since_ns):
+                yield path, False
 
-
-def _is_store(folder: str, name: str) -> bool:
-    """Submodules keep their objects beside their configuration: those change as they should."""
-    return "modules" in folder.split(os.sep) and name in ("objects", "refs", "logs", "index", "HEAD", "packed-refs", "ORIG_HEAD")
-
-
-def _put_back(path: str, kept: dict[str, _Kept]) -> None:
-    # Of a folder that was too large to be kept whole, what is not known may have been there before.
-    is_whole = len(kept) < _KEPT_FILES and sum(len(each.content) for each in kept.values()) < _KEPT_BYTES
-    for at in sorted(set(_keep(path)) - set(kept), reverse=True) if is_whole else ():
-        _remove(at)
-    for at, (mode, content) in sorted(kept.items()):
-        if _keep(at).get(at) == (mode, content):
-            continue
-        if not stat.S_ISDIR(mode) or not os.path.isdir(at) or os.path.islink(at):
-            _remove(at)
-        if stat.S_ISLNK(mode):
-            os.symlink(os.fsdecode(content), at)
-        elif stat.S_ISDIR(mode):
-            os.makedirs(at, exist_ok=True)
-            os.chmod(at, stat.S_IMODE(mode))
-        elif stat.S_ISREG(mode):
-            with open(os.open(at, os.O_CREAT | os.O_EXCL | os.O_WRONLY, stat.S_IMODE(mode)), "wb") as file:
-                file.write(content)
-            os.chmod(at, stat.S_IMODE(mode))
-
-
-def _remove_odd(folder: str, before: dict[str, tuple[int, str]]) -> list[str]:
-    """Names that are new, or are links now, and that git itself does not use."""
-    removed = []
-    for name, what in sorted(_list(folder).items()):
-        was = before.get(name)
-        is_link = stat.S_ISLNK(what[0]) and was != what
-        if (was is None and not _GITS_OWN.fullmatch(name)) or is_link:
-            path = os.path.join(folder, name)
-            _remove(path)
-            removed.append(path)
-    return removed
+    def _is_told(self, path: str) -> bool:
+        return is_notable(path, self._roots)
 
 
 def _sign_of(place: str) -> str:
@@ -179,139 +204,42 @@ def _sign_of(place: str) -> str:
     return head if os.access(head, os.F_OK) and os.path.lexists(os.path.join(place, "objects")) else ""
 
 
-def _hold_back(sign: str, known: Collection[str]) -> bool:
-    """What makes a folder a repository that a command made: if git would run something of it, it is moved aside."""
-    is_bare = os.path.basename(sign) == "HEAD"
-    place = os.path.dirname(sign)
-    if _is_harmless(place if is_bare else sign, is_bare=is_bare) or (not is_bare and _leads_home(place, sign, known)):
-        return False
-    _move_aside(sign)
-    aside = f"{sign}{HELD_BACK}"
-    head = os.path.join(aside, "HEAD")
-    if _is_folder(aside) and os.path.lexists(head):  # under its new name too git would take it for a repository, a bare one
-        _move_aside(head)
-    return True
+def _changed_in(path: str, since_ns: int) -> Iterator[str]:
+    """A file, or what is in a folder, if it changed since then."""
+    if not is_folder(path):
+        if _changed_at(path, since_ns):
+            yield path
+        return
+    inner = [os.path.join(path, name) for name in list_names(path)[:KEPT_FILES]]
+    changed = [each for each in inner if _changed_at(each, since_ns)]
+    yield from changed or ([path] if _changed_at(path, since_ns) else [])
 
 
-def _move_aside(path: str) -> None:
-    aside = f"{path}{HELD_BACK}"
-    _remove(aside)
+def _changed_at(path: str, since_ns: int) -> bool:
+    """By the time of its last change, which no program can set."""
     try:
-        os.rename(path, aside)
+        return os.lstat(path).st_ctime_ns >= since_ns
     except OSError:
-        _remove(path)
-
-
-def _leads_home(root: str, file: str, known: Collection[str]) -> bool:
-    """Whether it is the file of a worktree of one of the known repositories, with no settings but theirs."""
-    if not stat.S_ISREG(os.lstat(file).st_mode):
         return False
-    tree = read_worktree(root, file)
-    if tree.shared not in known or os.path.lexists(os.path.join(tree.own, "config.worktree")):
-        return False
-    return os.path.realpath(os.path.join(tree.own, read_line(os.path.join(tree.own, "commondir")))) == os.path.realpath(tree.shared)
 
 
-def _is_harmless(path: str, *, is_bare: bool) -> bool:
-    """`is_bare`: it may hold more than git puts there."""
-    if not stat.S_ISDIR(os.lstat(path).st_mode):
-        return False
-    for name, (mode, _) in _list(path).items():
-        if is_bare and name not in _IN_BARE:
-            continue
+def _read_state(path: str) -> tuple[int, bytes] | None:
+    """Mode and content of a file, mode and target of a link, mode of a folder; None for anything else, and if nothing is there."""
+    try:
+        mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
-            return False
-        if name == "hooks":
-            if any(not hook.endswith(".sample") for hook in list_names(os.path.join(path, name))):
-                return False
-        elif name == "config":
-            if not _has_harmless_settings(os.path.join(path, name)):
-                return False
-        elif not _GITS_OWN.fullmatch(name):
-            return False
-    return True
-
-
-def _has_harmless_settings(path: str) -> bool:
-    try:
-        found = list(_settings_in(path))
-    except (OSError, ValueError):
-        return False
-    return all(_HARMLESS_SETTINGS.fullmatch(".".join(filter(None, (each.section, each.inner, each.key)))) for each in found)
-
-
-def _settings_in(path: str) -> Iterator[Setting]:
-    """Raises OSError or ValueError."""
-    with open(path, "rb") as file:
-        data = file.read(_SETTINGS_BYTES + 1)
-    if len(data) > _SETTINGS_BYTES:
-        raise ValueError(path)  # what stands further back counts for git too
-    return read_settings(data.decode("utf-8", "replace"))
-
-
-def _led_to(repository: Repository, roots: Sequence[str]) -> list[str]:
-    """What a repository's own settings, or the user's, name as its hooks or as further settings, if a command could change that."""
-    if not repository.folder:
-        return []
-    home = os.path.expanduser("~")
-    files = [os.path.join(repository.folder, "config"), os.path.join(home, ".gitconfig"), os.path.join(home, ".config", "git", "config")]
-    found: list[str] = []
-    for file in files:
-        try:
-            for section, _, key, value in _settings_in(file):
-                if (section, key) == ("core", "hookspath"):
-                    found.append(os.path.join(repository.root, os.path.expanduser(value.strip('"'))))
-                elif section in ("include", "includeif") and key == "path":
-                    found.append(os.path.join(os.path.dirname(file), os.path.expanduser(value.strip('"'))))
-        except (OSError, ValueError):
-            continue
-    named = [path for each in found for path in (os.path.normpath(each), os.path.realpath(each))]
-    return [path for path in dict.fromkeys(named) if path not in roots and _is_open(path, roots, repository.folder)]
-
-
-def _is_open(path: str, roots: Sequence[str], folder: str) -> bool:
-    return any(is_inside(path, root) for root in roots) and not is_inside(path, folder) and not is_inside(folder, path)
-
-
-# --- small things ---------------------------------------------------------------------------------------------------------
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
-
-
-def _list(folder: str) -> dict[str, tuple[int, str]]:
-    """Name → kind, and where it leads if it is a link."""
-    found = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                try:
-                    found[entry.name] = (_kind(entry), os.readlink(entry.path) if entry.is_symlink() else "")
-                except OSError:
-                    continue
+            return mode, os.fsencode(os.readlink(path))
+        if stat.S_ISREG(mode):
+            return mode, read_found(path, KEPT_BYTES, follow=False)
+        return (mode, b"") if stat.S_ISDIR(mode) else None
     except OSError:
-        pass
-    return found
+        return None
 
 
-def _kind_of(path: str) -> int:
-    """As stat has it, of a link itself; 0 if nothing is there."""
-    try:
-        return stat.S_IFMT(os.lstat(path).st_mode)
-    except OSError:
-        return 0
-
-
-def _kind(entry: os.DirEntry[str]) -> int:
-    """Mostly known from the folder, without a look at the file itself."""
-    if entry.is_symlink():
-        return stat.S_IFLNK
-    if entry.is_dir(follow_symlinks=False):
-        return stat.S_IFDIR
-    if entry.is_file(follow_symlinks=False):
-        return stat.S_IFREG
-    return stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
+def _is_as(path: str, kept: tuple[int, bytes]) -> bool:
+    """Whether it still is what was kept. A folder is, whatever its mode."""
+    now = _read_state(path)
+    return now == kept or (now is not None and stat.S_ISDIR(now[0]) and stat.S_ISDIR(kept[0]))
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -322,11 +250,5 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _remove(path: str) -> None:
-    try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
-    except OSError:
-        pass
+def _unique(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))

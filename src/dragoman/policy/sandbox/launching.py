@@ -149,9 +149,10 @@ class Launcher:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+            python = os.path.realpath(sys.executable)  # that of a virtual environment is a link, which may lie where commands write
             self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", "-c", _START, _ROOT, str(_SOCKET_FD), *map(str, self._user)],
+                python,
+                [python, "-I", "-S", "-c", _START, _ROOT, str(_SOCKET_FD), *map(str, self._user)],
                 {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
                 file_actions=[*nothing, (os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET_FD)],
                 setsid=True,  # Ctrl-C in the terminal is not meant for it

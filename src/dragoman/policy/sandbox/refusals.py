@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-
-from dragoman.policy.sandbox.guard import HELD_BACK
 
 _NETWORK = re.compile(
     r"could not resolve|couldn't resolve|name resolution|name or service not known|network is unreachable|EAI_AGAIN|ENOTFOUND|ENETUNREACH"
@@ -29,9 +26,11 @@ _WRITING_LINE = "The sandbox lets commands write only in the workspace and in {t
 _GIT_LINE = "In the sandbox .git/config, .git/hooks and .git itself cannot be changed."
 _DENIED_LINE = "This may be the sandbox: commands write only in the workspace and in {temporary}, and read no secrets."
 _SOCKETS_LINE = "The sandbox does not let commands talk to other programs over UNIX sockets."
-_PUT_BACK_LINE = "The sandbox put back what the command changed in protected files: {paths}."
-_HELD_BACK_LINE = "What it made there is kept beside it, with the ending {ending}, for the user to look at."
-_SHOWN = 3
+
+
+def is_about_writing(output: str) -> bool:
+    """Whether something read-only was to be written."""
+    return _WRITING.search(output) is not None
 
 
 def explain(output: str, level: int, temporary: str, *, has_gate: bool = False) -> str:
@@ -47,12 +46,3 @@ def explain(output: str, level: int, temporary: str, *, has_gate: bool = False) 
     if level > 2 and _DENIED.search(output):
         return _DENIED_LINE.format(temporary=temporary)
     return ""
-
-
-def explain_restored(paths: list[str]) -> str:
-    if not paths:
-        return ""
-    shown = ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
-    line = _PUT_BACK_LINE.format(paths=shown)
-    is_kept = any(os.path.lexists(f"{path}{HELD_BACK}") for path in paths)
-    return f"{line} {_HELD_BACK_LINE.format(ending=HELD_BACK)}" if is_kept else line

@@ -1,93 +1,78 @@
 """Git repositories in a workspace: what commands must not change in them, because git, or the user's next command, would run it.
 
-`git add`, `commit` and `checkout` work: only hooks, configuration, submodules and worktrees are fixed. What can only be put right after a
-command is in guard.py.
+`git add`, `commit`, `stash` and `rebase` work: only hooks, configuration, submodules and worktrees are fixed. What cannot be fixed, because
+it is not there yet, is looked at after each command: guard.py.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from dragoman.base.beneath import is_inside
+from dragoman.base.found_files import read_found
+
 FIXED = ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees")
-"""Names in `.git` that make git run something, or look elsewhere."""
+"""Names in a git directory that make git run something, or look elsewhere."""
+_OF_WORKTREE = ("gitdir", "commondir", "config.worktree")
 _NESTED_MOST = 200
+_LINE_BYTES = 4096
 
 
 class Repository(NamedTuple):
     """A git repository that commands may work in."""
 
     root: str
-    folder: str
-    """Its `.git`, if that is a folder in the workspace; else empty."""
+    folder: str = ""
+    """Its git directory, if that is a folder that commands write: `.git`, or where a `.git` that is a file or a link leads."""
+    pointer: str = ""
+    """Its `.git`, where that is a file or a link."""
     shared: str = ""
-    """Of a linked worktree: the `.git` of the main one, which lies elsewhere."""
+    """Of a linked worktree: the git directory of the main one."""
     own: str = ""
     """Of a linked worktree: its folder in there."""
+    is_bare: bool = False
+    """Whether the git directory is the folder itself: then other files may lie in it."""
+
+    @property
+    def git_folders(self) -> list[str]:
+        """Where git keeps what it believes."""
+        return [path for path in (self.folder, self.shared, self.own) if path]
 
     @property
     def fixed(self) -> list[str]:
         """What is read-only: only what is there, and no links, which cannot be covered."""
+        fixed = _plain(os.path.dirname(self.pointer), [os.path.basename(self.pointer)]) if self.pointer else []
         if self.folder:
-            return _plain(self.folder, FIXED)
-        file = os.path.join(self.root, ".git")
-        if not self.shared:
-            return [file] if os.path.isfile(file) and not os.path.islink(file) else []
-        others = [name for name in list_names(os.path.join(self.shared, "worktrees")) if name != os.path.basename(self.own)]
-        return [
-            file,
-            *_plain(self.shared, [name for name in FIXED if name != "worktrees"]),
-            *_plain(os.path.join(self.shared, "worktrees"), others),
-            *_plain(self.own, ("gitdir", "commondir", "config.worktree")),
-        ]
+            fixed += _plain(self.folder, FIXED)
+        if self.shared:
+            others = [name for name in list_names(os.path.join(self.shared, "worktrees")) if name != os.path.basename(self.own)]
+            fixed += _plain(self.shared, [name for name in FIXED if name != "worktrees"])
+            fixed += _plain(os.path.join(self.shared, "worktrees"), others)
+            fixed += _plain(self.own, _OF_WORKTREE)
+        return fixed
 
 
-def find_repositories(roots: Iterable[str], deeper: Iterable[str] = ()) -> list[Repository]:
-    """The repositories of the workspace's folders, of the folders directly in them, and of `deeper` folders where one was seen."""
-    found = [_repository_in(place) for place in (*folders_of(roots, _NESTED_MOST), *deeper)]
+def find_repositories(roots: Sequence[str], deeper: Iterable[str] = ()) -> list[Repository]:
+    """The repositories of the workspace's own folders first, then of the folders directly in them, and of `deeper` ones."""
+    own = [_repository_in(root, roots, is_own=True) for root in roots]
+    nested = dict.fromkeys(place for root in roots for place in list_folders(root, _NESTED_MOST))
+    nested |= dict.fromkeys(place for place in deeper if place not in roots)
+    # Where a link has taken the place of a folder meanwhile, what lies behind it is not ours to look at.
+    found = [*own, *(_repository_in(place, roots) for place in nested if os.path.realpath(place) == place)]
     return [repository for repository in found if repository is not None]
 
 
 def main_tree(root: str) -> str:
     """The folder of the main tree, if this is a linked worktree that it knows; else empty."""
-    repository = _repository_in(root)
+    repository = _repository_in(root, (), is_own=True)
     return os.path.dirname(repository.shared) if repository is not None and repository.shared else ""
 
 
-def _repository_in(root: str) -> Repository | None:
-    path = os.path.join(root, ".git")
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return None
-    if stat.S_ISDIR(mode):
-        return Repository(root, path)
-    return read_worktree(root, path) if stat.S_ISREG(mode) else None
-
-
-def read_worktree(root: str, file: str) -> Repository:
-    """Where `gitdir:` leads is believed only if that place says the same of us: anybody may have written the file."""
-    nothing = Repository(root, "")
-    if _has_more_lines(file):
-        return nothing  # which git takes for a part of the name
-    own = os.path.realpath(os.path.join(root, read_line(file).removeprefix("gitdir:").strip()))
-    worktrees = os.path.dirname(own)
-    shared = os.path.dirname(worktrees)
-    if os.path.basename(worktrees) != "worktrees" or os.path.basename(shared) != ".git":
-        return nothing
-    if os.path.realpath(read_line(os.path.join(own, "gitdir"))) != os.path.realpath(file):
-        return nothing
-    return Repository(root, "", shared, own)
-
-
-def folders_of(roots: Iterable[str], most: int) -> list[str]:
-    """The workspace's folders, and of the folders directly in each so many."""
-    return [place for root in roots for place in (root, *_subfolders(root, most))]
-
-
-def _subfolders(root: str, most: int) -> list[str]:
+def list_folders(root: str, most: int) -> list[str]:
+    """So many of the folders directly in a folder."""
     found: list[str] = []
     try:
         with os.scandir(root) as entries:
@@ -101,7 +86,58 @@ def _subfolders(root: str, most: int) -> list[str]:
     return found
 
 
+def _repository_in(root: str, roots: Sequence[str], *, is_own: bool = False) -> Repository | None:
+    """`is_own`: it is the repository of the workspace, so that commands write in its main tree's git directory, wherever that is."""
+    path = os.path.join(root, ".git")
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return _bare_in(root)
+    if stat.S_ISDIR(mode):
+        return Repository(root, path)
+    if stat.S_ISLNK(mode):
+        return Repository(root, _in_any(os.path.realpath(path), roots), pointer=path)
+    if not stat.S_ISREG(mode):
+        return None
+    own = _led_by(root, path)
+    shared = _main_of(own, path)
+    if shared and (is_own or _in_any(shared, roots)):
+        return Repository(root, pointer=path, shared=shared, own=own)
+    return Repository(root, "" if shared else _in_any(own, roots), pointer=path)
+
+
+def _bare_in(root: str) -> Repository | None:
+    is_bare = all(os.path.lexists(os.path.join(root, name)) for name in ("HEAD", "objects", "refs"))
+    return Repository(root, root, is_bare=True) if is_bare else None
+
+
+def _led_by(root: str, file: str) -> str:
+    """Where the file leads: the real path of a folder, or empty."""
+    line = read_line(file)
+    if not line.startswith("gitdir:"):
+        return ""
+    path = os.path.realpath(os.path.join(root, line.removeprefix("gitdir:").strip()))
+    return path if os.path.isdir(path) else ""
+
+
+def _main_of(own: str, file: str) -> str:
+    """The main git directory of a linked worktree. It is believed only if that place says the same of us: anybody may write the file."""
+    worktrees = os.path.dirname(own)
+    shared = os.path.dirname(worktrees)
+    if not own or os.path.basename(worktrees) != "worktrees" or os.path.basename(shared) != ".git":
+        return ""
+    back = read_line(os.path.join(own, "gitdir"))
+    if not back or os.path.realpath(os.path.join(own, back)) != os.path.realpath(file):
+        return ""
+    return shared
+
+
 # --- small things ---------------------------------------------------------------------------------------------------------
+
+
+def _in_any(path: str, roots: Iterable[str]) -> str:
+    """The path if it is a folder in one of the roots, and not one of them; else empty."""
+    return path if os.path.isdir(path) and any(is_inside(path, root) and path != root for root in roots) else ""
 
 
 def _plain(folder: str, names: Iterable[str]) -> list[str]:
@@ -117,17 +153,10 @@ def list_names(folder: str) -> list[str]:
 
 
 def read_line(path: str) -> str:
+    """The only line of a file of git's; empty if there are more, which git takes for a part of the name, or if it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline(4096).strip()
+        data = read_found(path, _LINE_BYTES)
     except OSError:
         return ""
-
-
-def _has_more_lines(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(8192)
-    except OSError:
-        return True
-    return len(data) == 8192 or any(sign in data.rstrip(b"\r\n") for sign in (b"\n", b"\r"))
+    text = data.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    return "" if "\n" in text or "\r" in text else text.strip()

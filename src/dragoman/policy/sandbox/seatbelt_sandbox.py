@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.base.processes import COOKIE, Watcher, end_processes
 from dragoman.base.words import say
-from dragoman.policy.sandbox.boundary import Ground, make_private_folder
+from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.detection import SEATBELT, Detected
 from dragoman.policy.sandbox.environment import rebuild
 from dragoman.policy.sandbox.sandbox import Sandbox
@@ -54,7 +54,7 @@ class SeatbeltSandbox(Sandbox):
         if self._level != "auto" or not os.path.exists(self.program):
             return Detected(0, (say("policy.sandbox_not_here"),))
         self._user = (os.getuid(), os.getgid())
-        self._ground = self._make_ground(make_private_folder(self._private_in, self._user))
+        self._ground = self._make_ground(self._make_private_folder())
         if "/" in self._ground.writable:
             return Detected(0, (say("policy.sandbox_root"),))
         return Detected(SEATBELT) if self._holds(self._ground) else Detected(0, (say("policy.sandbox_no_seatbelt"),))
@@ -73,6 +73,7 @@ class SeatbeltCommand(Launched):
     """A command in its own process group. Raises OSError if it cannot be started."""
 
     remark = ""
+    notice = ""
 
     def __init__(self, argv: Sequence[str], directory: str, env: Mapping[str, str], streams: tuple[int, int, int], cookie: str) -> None:
         self._cookie = cookie

@@ -105,4 +105,27 @@ TEXTS = {
     "policy.other_not_toml": "{where}: it is not TOML ({reason}), so its rules are not used. Fix the file.",
     "policy.gemini_decision": "its decision has to be allow, deny or ask_user",
     "policy.gemini_narrower": "{key} has no equivalent here; write a rule for Dragoman instead",
+    "policy.sandbox_no_private": "there is no place for temporary files that commands cannot write to: the workspace, or a folder"
+    " that was added, holds "
+    "them all; start in another folder",
+    "policy.sandbox_private_replaced": "the sandbox's own temporary folder {path} was replaced by something else, so nothing is run; "
+    "start Dragoman again",
+    "policy.sandbox_exposed": "commands could change or read what is not theirs there: {paths}; start in another folder",
+    "policy.guard_undone": "Undone after the command, because git would have gone by it: {paths}.",
+    "policy.guard_not_undone": "The command made or changed {paths}, and that could not be undone: look at it before you use git there.",
+    "policy.guard_running": "Made or changed while the command ran, and git would run something of it: {paths}. Look at it "
+    "before you use git "
+    "there.",
+    "policy.guard_believed": "Made or changed while the command ran: {paths}. Other programs run something by such files, or "
+    "agents believe them.",
+    "policy.links_read_only": "{count:file is|files are} shared with places outside the workspace by hard links ({size}, in "
+    "{folders}), as package "
+    "managers do. Commands find them read-only; they are copied when a command wants to write there.",
+    "policy.links_copied": "{count:file|files} ({size}, in {folders}) were shared with places outside the workspace by hard"
+    " links; {count:/it is a"
+    " copy|they are copies} of the workspace's own now.",
+    "policy.links_refused": "{count:file|files} of the workspace ({size}, in {folders}) are shared with places outside it by"
+    " hard links: what a "
+    "command writes there would change those as well. Put a copy in their place (cp -a FOLDER COPY, and rename it), or work"
+    " in another folder.",
 }

@@ -101,4 +101,17 @@ TEXTS = {
     "policy.other_not_toml": "{where}：它不是 TOML（{reason}），因此其中的规则未被使用。请修正该文件。",
     "policy.gemini_decision": "其 decision 必须是 allow、deny 或 ask_user",
     "policy.gemini_narrower": "{key} 在这里没有对应；请写成我们的规则",
+    "policy.sandbox_no_private": "没有命令写不到的地方可放临时文件：它们都在工作区或添加的文件夹里；请在另一个文件夹中启动",
+    "policy.sandbox_private_replaced": "沙箱自己的临时文件夹 {path} 被换成了别的东西，因此什么都不运行；请重新启动 Dragoman",
+    "policy.sandbox_exposed": "命令在那里可能改动或读取不属于它们的内容：{paths}；请在另一个文件夹中启动",
+    "policy.guard_undone": "命令结束后已撤销，因为 git 会照它行事：{paths}。",
+    "policy.guard_not_undone": "命令创建或改动了 {paths}，且无法撤销：在那里使用 git 之前请先查看。",
+    "policy.guard_running": "命令运行期间创建或改动了以下内容，git 会运行其中的东西：{paths}。在那里使用 git 之前请先查看。",
+    "policy.guard_believed": "命令运行期间创建或改动了：{paths}。其他程序会据此运行东西，或被智能体当作依据。",
+    "policy.links_read_only": "工作区中有 {count} 个文件（{size}，位于 {folders}）通过硬链接与外部"
+    "共享，包管理器常这样做。命令只能读取它们；当命令要写入时会先复制。",
+    "policy.links_copied": "{count} 个文件（{size}，位于 {folders}）此前通过硬链接与工作区外共享；现在它们是工作区自己的副本。",
+    "policy.links_refused": "工作区中有 {count} 个文件（{size}，位于 {folders}）通过硬链接与外部"
+    "共享：命令写入这里也会改动外部。请用副本替换它们（cp -a 文件夹 副本，再改名），或在另"
+    "一个文件夹中工作。",
 }

@@ -94,12 +94,15 @@ def mount_all(boundary: Boundary) -> None:
         _attach(tree, path)
     for path, tree in sorted((*writable, *readable)):  # a folder before what lies in it
         _attach(tree, path)
-    for path in boundary.pinned:
-        attach(open_tree(path), path)
-    for path in boundary.read_only:
-        tree = open_tree(path)
-        set_mount_flags(tree, ATTR_RDONLY)
-        attach(tree, path)
+    for path in (*boundary.pinned, *boundary.read_only):
+        try:
+            tree = open_tree(path)
+            if path in boundary.read_only:
+                set_mount_flags(tree, ATTR_RDONLY)
+            attach(tree, path)
+        except (FileNotFoundError, NotADirectoryError):
+            if path not in boundary.may_be_gone:
+                raise
     for path, tree in covers:
         if os.path.lexists(path):  # not, where a private folder covers it already
             attach(tree, path)

@@ -1,4 +1,4 @@
-"""What lies deep in a workspace: repositories whose hooks stay as they are, and files that rules keep from being read."""
+"""What lies in a workspace: repositories, files that rules keep from being read, files that are known outside as well."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dragoman.policy.denied_reads import denied_patterns, find_denied_elsewhere, is_denied
 from dragoman.policy.judge import Law, MustAsk, judge
 from dragoman.policy.rules import Rule, deny
-from dragoman.policy.sandbox import depths, detection
+from dragoman.policy.sandbox import detection, survey
 from dragoman.policy.sandbox.bubblewrap import find_bubblewrap
-from dragoman.policy.sandbox.depths import Depths
 from dragoman.policy.sandbox.launcher.order import INFO_FD
+from dragoman.policy.sandbox.survey import Linked, Survey
 from dragoman.values.calls import Allow, Intent
 from dragoman.values.messages import ToolSpec
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
@@ -39,22 +42,82 @@ def test_a_repository_deep_in_the_workspace_keeps_its_hooks_and_settings(level: 
     assert (deep / "a").read_text() == "fine\n", "the rest of it can be worked on"
 
 
-def test_the_look_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for where in ("a/b/.git", "a/b/c/d/e/f/.git", "a/b/c/d/e/f/g/.git", "node_modules/x/.git"):
+def test_the_look_is_bounded(tmp_path: Path) -> None:
+    for where in ("a/b/.git", "a/b/c/d/e/f/.git", "node_modules/x/.git"):
         (tmp_path / where).mkdir(parents=True)
     root = str(tmp_path)
-    assert Depths([root]).repositories == (f"{root}/a/b", f"{root}/a/b/c/d/e/f")
-    monkeypatch.setattr(depths, "MAX_FOLDERS", 4)
-    assert Depths([root]).repositories == (f"{root}/a/b",)
+    whole = Survey([root]).look()
+    assert (whole.repositories, whole.is_whole) == ((f"{root}/a/b", f"{root}/a/b/c/d/e/f"), True)
+    part = Survey([root], most=5).look()
+    assert (part.repositories, part.is_whole) == ((f"{root}/a/b",), False)
 
 
-def test_what_was_seen_is_looked_for_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Depths([str(tmp_path)])
-    assert seen.repositories == ()
+def test_it_looks_again_after_a_while_or_when_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Survey([str(tmp_path)])
+    assert seen.look().repositories == ()
     (tmp_path / "a/b/.git").mkdir(parents=True)
-    assert seen.repositories == ()
-    monkeypatch.setattr(depths, "AGAIN_S", 0.0)
-    assert seen.repositories == (str(tmp_path / "a/b"),)
+    assert seen.look().repositories == ()
+    assert seen.look(at_once=True).repositories == (str(tmp_path / "a/b"),)
+    monkeypatch.setattr(survey, "AGAIN_S", 0.0)
+    (tmp_path / "c/.git").mkdir(parents=True)
+    again = Survey([str(tmp_path)])
+    again.look()
+    (tmp_path / "c/.git").rmdir()
+    while str(tmp_path / "c") in again.look().repositories:
+        pass
+
+
+def test_files_known_outside_are_found_and_those_known_inside_alone_are_not(tmp_path: Path) -> None:
+    work, store = tmp_path / "work", tmp_path / "store"
+    for folder in (work / "lib", work / "other", store):
+        folder.mkdir(parents=True)
+    (store / "shared").write_text("x")
+    os.link(store / "shared", work / "lib/shared")
+    (work / "a").write_text("x")
+    os.link(work / "a", work / "other/a")
+    (work / "link").symlink_to(store / "shared")
+    found = Survey([str(work)]).look().shared
+    assert {path: [each.name for each in linked] for path, linked in found.items()} == {str(work / "lib"): ["shared"]}
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+STEPS = st.lists(st.tuples(st.sampled_from(["file", "folder", "link out", "link in", "unlink", "rename"]), NAMES, NAMES), max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_looking_at_changed_folders_alone_misses_nothing_that_looking_at_all_finds(steps: list[tuple[str, str, str]]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        work, store = Path(place, "work"), Path(place, "store")
+        (work / "a").mkdir(parents=True)
+        store.mkdir()
+        (store / "x").write_text("x")
+        steadily = Survey([str(work)])
+        for kind, first, second in steps:
+            try:
+                match kind:
+                    case "file":
+                        (work / first / second).write_text("x")
+                    case "folder":
+                        (work / first / second).mkdir(parents=True)
+                    case "link out":
+                        os.link(store / "x", work / first / second)
+                    case "link in":
+                        os.link(work / "a" / first, work / "b" / second)
+                    case "unlink":
+                        (work / first / second).unlink()
+                    case _:
+                        (work / first).rename(work / second)
+            except OSError:
+                pass
+            found, all_of_it = names(steadily.look(at_once=True).shared), names(Survey([str(work)]).look().shared)
+            assert found >= all_of_it
+
+
+def names(shared: Mapping[str, tuple[Linked, ...]]) -> set[tuple[str, str]]:
+    return {(path, each.name) for path, linked in shared.items() for each in linked}
 
 
 RULES = [deny("read_file **/.env"), deny("read_file secrets/**"), deny("read_file *.pem")]
@@ -69,6 +132,7 @@ def test_a_file_that_rules_keep_from_being_read_is_hidden_from_commands(level: i
     hidden = [work / "app/.env", work / "secrets/a.txt", work / "key.pem", outside]
     for path in (*hidden, work / "plain.txt"):
         path.write_text("CONTENT\n")
+    os.link(work / "app/.env", work / "another-name")
     patterns = denied_patterns([*RULES, deny(f"read_file {outside}"), Rule("deny", "", "read_file"), Rule("ask", "plain.txt", "read_file")])
     options = {"is_denied": is_denied(patterns, str(work)), "denied": find_denied_elsewhere(patterns)}
     with sandbox_at(level, work, **options) as sandbox:
@@ -118,3 +182,14 @@ def test_where_no_gate_can_be_made_that_is_said(tmp_path: Path, monkeypatch: pyt
         assert sandbox.detected.level == 2
         assert not sandbox.detected.has_own_network
         assert "no host can be reached" in sandbox.detected.words
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_hidden_file_stays_hidden_where_its_folder_is_moved_to(level: int, tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/.env").write_text("CONTENT")
+    with sandbox_at(level, tmp_path, is_denied=is_denied(denied_patterns(RULES), str(tmp_path))) as sandbox:
+        said = asyncio.run(bash(sandbox, "mv app moved; cat moved/.env; true", tmp_path))[1]
+        said += asyncio.run(bash(sandbox, "cat moved/.env; true", tmp_path))[1]
+    assert "CONTENT" not in said
+    assert (tmp_path / "moved/.env").read_text() == "CONTENT"
