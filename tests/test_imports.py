@@ -136,6 +136,7 @@ LATER = {
     "policy.command_rules": "only where a command is judged",
     "policy.git_folder": "only where something is written, or git is run",
     "policy.commands": "only where a command is judged",
+    "policy.guarded_files": "only where something is to be written",
     "policy.denied_reads": "only where a rule refuses reading, or a command is run in the sandbox",
     "policy.own_files": "only where a tool is called",
     "policy.rules": "only where there are rules, or a host is judged",

@@ -54,7 +54,7 @@ def run_commands(folder: Path, *commands: str, level: Any = 1, ask: Any = None, 
     async def main() -> list[dict[str, Any]]:
         calls = "".join(f"call: run_shell {json.dumps({'command': each, 'timeout_s': 60})}\n---\n" for each in commands)
         provider = ScriptedProvider(f"{calls}text: Good.")
-        sandbox = Sandboxing(level=level, writable=[sys.prefix])  # our Python may lie in /tmp, which is private
+        sandbox = Sandboxing(level=level)
         given = {"workspace": folder, "builtin": ["run_shell"], "describe": False, "approval": "auto", "sandbox": sandbox, **options}
         async with make_agent(provider, ask=ask, **given) as agent:
             await agent.run("go")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 from dragoman.policy.sandbox.boundary import Ground
 
 FOLDERS = (".agents", ".claude", ".codex", ".dragoman", ".gemini", ".opencode")

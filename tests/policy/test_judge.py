@@ -14,7 +14,8 @@ import pytest
 from dragoman.policy.approvals import Approvals
 from dragoman.policy.git_folder import is_in_repository
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import MustAsk, grant_key, is_guarded, judge
+from dragoman.policy.guarded_files import is_guarded
+from dragoman.policy.judge import MustAsk, grant_key, judge
 from dragoman.values.calls import Allow, Deny, Intent, Show, ToolOutput
 from dragoman.values.messages import ToolCall, ToolKind, ToolSpec
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.loop.history import History
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import UndoBounds
 from dragoman.sessions.checkpoints import Checkpoints
 from dragoman.sessions.restore import RestoreResult, restore

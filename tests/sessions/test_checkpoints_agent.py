@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.loop.agent import Agent
 from dragoman.loop.options import ToolOptions, WorkspaceOptions
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import UndoBounds
 from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import UndoPlan, changes_of_last_run, file_changes, is_written_ahead, plan_undo

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import UndoBounds, doubt_about, folders_of, imported_changes
 from dragoman.sessions.copies import fork_log
 from dragoman.sessions.log import read_log

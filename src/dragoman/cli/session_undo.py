@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import folders_of, imported_changes, undo_bounds
 from dragoman.sessions.leftovers import WritingNote
 from dragoman.sessions.restore import UndoRefused, restore

@@ -90,7 +90,7 @@ class CommandStarter(Launch):
                 gate_port=wanted.gate_port,
                 own=(places.config, places.data, places.cache, *places.named_files, *running_code(), *self._own),
                 secret=(*places.secret_files, places.prompt_history),
-                readable=self._readable,
+                readable=(*self._readable, *running_code()),
                 hide=wanted.hide_process,
                 is_denied=is_denied(denied, self._folders[0]),
                 denied=find_denied_elsewhere(denied),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import undo_bounds
 from dragoman.sessions.restore import restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, is_guarded, judge
+from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge
 from dragoman.values.calls import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
@@ -295,7 +295,11 @@ class Approvals:
         """Whether this real path is what a call was allowed for, or shown to a person: a link may have been swapped since. For a call that
         others have allowed, whether nobody needs to be asked about the path."""
         judged = self._judged.get(call_id)
-        return path in judged if judged is not None else not is_guarded(path) and not self._is_own(path)
+        if judged is not None:
+            return path in judged
+        from dragoman.policy.guarded_files import is_guarded
+
+        return not is_guarded(path) and not self._is_own(path)
 
     def _remember(self, answer: Allow, call: ToolCall, view: Intent, key: str) -> None:
         if answer.remember == "once" or view.guarded:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.base.text import set_of
 from dragoman.base.words import say
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
@@ -59,7 +57,7 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
         return Deny(f"plan mode only reads: {spec.name} was not run")
     if intent.guarded:
         return MustAsk(intent)
-    if any(is_guarded(path) for path in intent.writes):
+    if intent.writes and _writes_guarded(intent):
         return MustAsk(msgspec.structs.replace(intent, guarded="trusted"))
     if asks_by_rule and ruled is not None:
         return MustAsk(_described(intent, ruled))
@@ -128,6 +126,12 @@ def _described(intent: Intent, ruled: CommandRuling) -> Intent:
     return msgspec.structs.replace(intent, prefix=offered_prefix(ruled.open) if ruled.is_clear and not ruled.is_by_rule else "")
 
 
+def _writes_guarded(intent: Intent) -> bool:
+    from dragoman.policy.guarded_files import is_guarded  # only where something is to be written
+
+    return any(map(is_guarded, intent.writes))
+
+
 PREFIX_KEY = "run_shell* "
 """What a grant begins with that covers all commands with a beginning."""
 
@@ -143,51 +147,3 @@ def grant_key(spec: ToolSpec, intent: Intent) -> str:
         is_as_shown = not intent.command or intent.preview == intent.command
         return f"{spec.name} {intent.preview}" if is_as_shown else f"{spec.name} {intent.command}\0{intent.directory}"
     return spec.name if spec.name != "edit" else "edit (a tool)"  # somebody's tool of that name must not stand for all edits
-
-
-_FOLDERS = set_of(
-    ".git .hg .jj .dragoman .vscode .idea .zed .fleet .husky .agents .claude .codex .gemini .opencode .cursor .windsurf .continue "
-    ".claude-plugin .devcontainer .circleci .ssh .gnupg .vim .emacs.d .bashrc.d .githooks .helix .mvn .buildkite .forgejo .gitea .ipython "
-    ".kiro .roo .qwen .junie .amazonq"
-)
-_WITHIN = (
-    "/.github/workflows/", "/.github/actions/", "/.config/fish/", "/.config/nvim/", "/.config/git/", "/.config/autostart/",
-    "/.config/systemd/", "/.local/bin/", "/.cargo/config", "/.config/environment.d/", "/.config/helix/", "/.config/zed/", "/.config/tmux/",
-    "/.config/zsh/", "/.config/bash/", "/.config/direnv/", "/.config/mise/", "/.config/pip/", "/.local/share/applications/",
-    "/library/launchagents/", "/.github/instructions/", "/.gradle/init",
-)  # fmt: skip
-_FILES = set_of(
-    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc "
-    ".tcshrc .login .logout .xprofile .xinitrc .xsession .xsessionrc .inputrc .screenrc .tmux.conf .vimrc .gvimrc .nvimrc .exrc .emacs "
-    ".dir-locals.el .gdbinit .lldbinit .pdbrc .pythonrc .pythonrc.py sitecustomize.py usercustomize.py .psqlrc .curlrc .wgetrc .hgrc "
-    ".gitconfig .gitmodules .envrc .direnvrc .netrc .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pypirc .bazelrc head "
-    ".bash_completion .pam_environment .xresources .nvim.lua .lvimrc .ideavimrc .ghci .irbrc .pryrc .rprofile .renviron .sqliterc .my.cnf "
-    ".ocamlinit .sbclrc .guile .mailcap .forward .procmailrc .rhosts .shosts mise.toml .mise.toml pip.conf "
-    ".pre-commit-config.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml .overcommit.yml "
-    ".gitlab-ci.yml .travis.yml .devcontainer.json .drone.yml .woodpecker.yml .cirrus.yml jenkinsfile azure-pipelines.yml "
-    "bitbucket-pipelines.yml appveyor.yml .appveyor.yml qwen.md .goosehints "
-    "agents.md agents.override.md dragoman.md gemini.md claude.md claude.local.md .cursorrules .windsurfrules .clinerules .roomodes "
-    "copilot-instructions.md .aider.conf.yml .mcp.json .claude.json opencode.json opencode.jsonc gemini-extension.json"
-)
-_SHORT_GIT = re.compile(r"^git~\d+$")
-_ENDINGS = (".code-workspace", ".sublime-project")
-
-
-def is_guarded(path: str) -> bool:
-    """Files that make something else run, or that are trusted later: writing them always needs approval."""
-    parts = [_fold_name(part) for part in path.replace("\\", "/").split("/")]
-    folded = "/".join(parts)
-    if not _FOLDERS.isdisjoint(parts) or parts[-1] in _FILES or parts[-1].endswith(_ENDINGS):
-        return True
-    return any(place in f"/{folded}" for place in _WITHIN)
-
-
-def _fold_name(name: str) -> str:
-    """A name as a file system may see it: some do not tell upper case from lower (.GIT), or one way to write a letter from another, some
-    pass over what is not seen, or a closing dot or blank; and Windows has short names, and streams (`.git::$INDEX_ALLOCATION`)."""
-    if not name.isascii():
-        import unicodedata
-
-        name = "".join(sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf")
-    name = name.casefold().partition(":")[0].rstrip(". ")
-    return _SHORT_GIT.sub(".git", name) if "~" in name else name

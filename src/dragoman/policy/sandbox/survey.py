@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.policy.judge import is_guarded
+from dragoman.policy.guarded_files import is_guarded
 
 MAX_FOLDERS = 100_000
 MAX_REPOSITORIES = 200

@@ -124,8 +124,7 @@ TEXTS = {
     "policy.links_copied": "{count:file|files} ({size}, in {folders}) were shared with places outside the workspace by hard"
     " links; {count:/it is a"
     " copy|they are copies} of the workspace's own now.",
-    "policy.links_refused": "{count:file|files} of the workspace ({size}, in {folders}) are shared with places outside it by"
-    " hard links: what a "
-    "command writes there would change those as well. Put a copy in their place (cp -a FOLDER COPY, and rename it), or work"
-    " in another folder.",
+    "policy.links_refused": "{count:file|files} of the workspace ({size}, in {folders}) are shared with places outside it by "
+    "hard links: what a command writes there would change those as well. Put a copy of the folders in their place, or work "
+    "in another folder.",
 }
