@@ -112,7 +112,7 @@ def test_the_first_request_waits_for_nothing_it_does_not_need(model: str) -> Non
 
 PROGRAM_LATER = {"dataclasses", "difflib", "json", "pty", "readline", "shutil", "tempfile", "urllib.request", "dragoman.cli.terminal"}
 """What the program besides does not load before its first prompt is on the wire."""
-PROGRAM_BUDGET = 159
+PROGRAM_BUDGET = 160
 
 FIRST_PROMPT = """
 import os, socket, threading

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base.private import NotRegularFile, create_file, make_directory, open_file, open_named_file, require_unshared
+from dragoman.base.private import create_file, make_directory, open_file, require_unshared
 
 
 def test_what_is_missing_above_a_directory_is_made_private_too(tmp_path: Path) -> None:
@@ -50,20 +50,3 @@ def test_only_ordinary_files_are_opened_and_the_caller_chooses_the_error(tmp_pat
             open_file(str(tmp_path / name))
         with pytest.raises(LookupError, match=words):
             open_file(str(tmp_path / name), refuse=LookupError)
-
-
-def test_a_file_the_user_named_is_opened_through_its_link(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"words")
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    with open(open_named_file(str(tmp_path / "link")), "rb") as file:
-        assert file.read() == b"words"
-
-
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(NotRegularFile):
-        open_named_file(str(tmp_path / "pipe"))
-    with pytest.raises(IsADirectoryError):
-        open_named_file(str(tmp_path))
-    with pytest.raises(FileNotFoundError):
-        open_named_file(str(tmp_path / "none"))

@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 
 from dragoman.base.atomic import replace_file
+from dragoman.base.found_files import read_found
 from dragoman.base.lock import hold_folder
 from dragoman.base.private import make_directory
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
+MAX_FILE_BYTES = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}\Z")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?\Z")
 
@@ -126,12 +128,12 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
+        return read_found(path, MAX_FILE_BYTES).decode()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(say("mcp_servers.file_unwritable", path=path, reason=error)) from error
+        reason = getattr(error, "strerror", "") or error
+        raise InputError(say("mcp_servers.file_unwritable", path=path, reason=reason)) from error
 
 
 @contextmanager

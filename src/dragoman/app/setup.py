@@ -11,6 +11,7 @@ import msgspec
 from dragoman.app.config import load, own_files
 from dragoman.app.config_tables import Config, FolderTrust, LoadedConfig
 from dragoman.app.options import Options
+from dragoman.base.found_files import read_found
 from dragoman.base.places import Places, find_places
 from dragoman.base.words import choose_language, say
 from dragoman.loop.memory import MEMORY_FILES, folders_between
@@ -32,6 +33,7 @@ _SERVER_FILES = (
 )
 _HOOK_FILES = ("settings.json", "settings.local.json", "hooks.json", os.path.join(".codex", "config.toml"))
 """Where other programs define hooks."""
+_LOOKED_AT_BYTES = 1_000_001
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -231,8 +233,7 @@ def may_exclude_tools(setup: Setup) -> bool:
 
 def _says(path: str, *words: bytes) -> bool:
     try:
-        with open(path, "rb") as file:
-            text = file.read(1_000_001)
+        text = read_found(path, _LOOKED_AT_BYTES, cut=True)
     except OSError:
         return False
     return any(word in text for word in words)
@@ -257,8 +258,7 @@ def _names_hooks(path: str) -> bool:
     try:
         if not os.path.isfile(path) or path.endswith("hooks.json"):
             return os.path.lexists(path)  # what is wrong with it is said by whoever reads it
-        with open(path, "rb") as file:
-            return (b"hooks" if path.endswith(".toml") else b'"hooks"') in file.read(1_000_001)
+        return (b"hooks" if path.endswith(".toml") else b'"hooks"') in read_found(path, _LOOKED_AT_BYTES, cut=True)
     except OSError:
         return True
 

@@ -5,6 +5,7 @@ Commands of the shell in them go the way of the model's: rules, the user, the sa
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
@@ -209,7 +210,7 @@ class _Prompt:
             decision = await self._decide(call)
             if not isinstance(decision, Allow):
                 raise ToolRefusal(_reason(decision), "refused")
-            return self._content(path)
+            return await asyncio.to_thread(self._content, path)
         except (ToolRefusal, OSError) as error:
             self._tell(say("skills.file_not_read", path=part.path, reason=str(error)))
             return f"({part.path} was not read: {error})"

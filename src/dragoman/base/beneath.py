@@ -13,15 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from dragoman.base.found_files import open_found
+
 BY_DESCRIPTOR = hasattr(os, "O_NOFOLLOW") and {os.open, os.mkdir, os.rename, os.stat, os.unlink, os.readlink} <= os.supports_dir_fd
 
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_READ: int = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 # O_PATH needs no permission to list a directory, only to traverse it.
 _STEP: int = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
-# Never wait for the other end of a FIFO, never acquire a controlling terminal.
-_NEVER_WAIT: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class Directory:
@@ -35,8 +34,9 @@ class Directory:
         self._descriptor = descriptor
 
     def open_for_reading(self, name: str) -> int:
+        """Open a regular file. Raises OSError as `open_found` does."""
         where, keywords = self._at(name)
-        return os.open(where, _READ | _NOFOLLOW | _NEVER_WAIT, **keywords)
+        return open_found(where, follow=False, **keywords)
 
     def create(self, name: str, mode: int) -> int:
         """Create a file and open it for writing. Fails if the name exists."""

@@ -16,10 +16,6 @@ _OPENED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(o
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
-class NotRegularFile(OSError):
-    """A pipe, a socket or a device."""
-
-
 def create_file(path: str, mode: int = 0o600) -> int:
     """Create an empty file to read and append to. Raises FileExistsError if the path exists, even as a dangling link."""
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _OPENED, mode)
@@ -39,21 +35,6 @@ def open_file(path: str, *, writing: bool = False, refuse: Callable[[str], Excep
         os.close(descriptor)
         raise refuse(say("sessions.not_a_file", path=path))
     return descriptor
-
-
-def open_named_file(path: str) -> int:
-    """Open a file that the user named, to read. Links are followed; does not wait for a pipe or a device.
-
-    Raises OSError: IsADirectoryError for a directory, NotRegularFile for anything else that is not a regular file.
-    """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | _NO_WAITING)
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    raise NotRegularFile(errno.EINVAL, "it is not a regular file", path)
 
 
 def make_directory(path: str) -> tuple[str, ...]:

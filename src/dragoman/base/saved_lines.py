@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.base.atomic import replace_file
+from dragoman.base.found_files import TooLargeFile, read_found
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory, write_whole
 
@@ -22,12 +23,11 @@ _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 
 def read_lines(file: str, line_type: type[Line]) -> list[Line]:
     """All lines, oldest first; none if there is no file. Torn and damaged lines are left out. Raises OSError if it cannot be read."""
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
+        data = read_found(file, MAX_FILE_BYTES)
+    except (FileNotFoundError, TooLargeFile):
         return []
     found: list[Line] = []
-    for line in data.splitlines() if len(data) <= MAX_FILE_BYTES else ():
+    for line in data.splitlines():
         try:
             found.append(msgspec.json.decode(line, type=line_type))
         except (msgspec.DecodeError, UnicodeError):  # of text that is not UTF-8

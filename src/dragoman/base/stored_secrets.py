@@ -15,8 +15,9 @@ import msgspec
 
 from dragoman.base.atomic import replace_file
 from dragoman.base.clock import now_ms
+from dragoman.base.found_files import open_found
 from dragoman.base.lock import hold
-from dragoman.base.private import make_directory, open_named_file
+from dragoman.base.private import make_directory
 from dragoman.base.words import say
 
 StoredIn = Literal["keyring", "file"]
@@ -115,7 +116,7 @@ class StoredSecrets:
 
     def _read(self) -> dict[str, _Row]:
         try:
-            descriptor = open_named_file(self.file)
+            descriptor = open_found(self.file)
         except FileNotFoundError:
             return {}
         except OSError as error:

@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Mapping
 
+from dragoman.base.found_files import read_found
 from dragoman.base.words import say
 
 STOP_S = 0.5
+_MOST_BYTES = 20_000_000
 # -I: neither PYTHONPATH nor the current folder may shadow a module of the standard library.
 _LINE_EDITOR = (sys.executable, "-I", os.path.join(os.path.dirname(__file__), "line_editor.py"))
 
@@ -54,8 +56,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
-        return file.read()
+    return read_found(path, _MOST_BYTES).decode("utf-8", "replace")
 
 
 async def _run_editor(command: list[str], terminal: int) -> bool:

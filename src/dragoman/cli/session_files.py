@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
-from dragoman.base.private import NotRegularFile, open_named_file
+from dragoman.base.found_files import TooLargeFile, read_found
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
+from dragoman.sessions.importers.foreign import MAX_IMPORT_BYTES
 from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
@@ -78,7 +80,7 @@ def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None = N
 def _write(path: str, data: bytes, *, over: bool) -> None:
     """Readable by the user only. Written to a temporary file and renamed: never half-written, and no symlink is followed."""
     if os.path.isdir(path):
-        raise IsADirectoryError(None, say("is_a_directory"))
+        raise IsADirectoryError(None, say("files.is_a_directory"))
     if not over and os.path.lexists(path):
         raise FileExistsError
     replace_file(path, data, over=over)
@@ -117,8 +119,7 @@ def _read(path: str, blobs: BlobStore, store: FileStore) -> ImportedSession:
 
     beginning = _read_beginning(path)
     if is_json_export(beginning):
-        with open(path, "rb") as file:
-            package = from_json(file.read())
+        package = from_json(read_found(path, MAX_IMPORT_BYTES))
         for mime, data in package.blobs.values():
             blobs.put(mime, data)
         return _with_new_id(path, package.entries, (), store)
@@ -164,14 +165,14 @@ def _move_to_workspace(entries: tuple[Entry, ...], workspace: str) -> tuple[Entr
 
 
 def _read_beginning(path: str) -> bytes:
-    """The first bytes of a regular file. A pipe or device is refused, because reading it might block."""
+    """The first bytes of a regular file that is not too large. A pipe or device is refused, because reading it might block."""
     try:
-        with open(open_named_file(path), "rb", buffering=0) as file:
-            return file.read(4_096)
-    except (IsADirectoryError, NotRegularFile) as error:
-        raise InputError(say("import_unreadable", path=one_line(path, 200), reason=say("is_no_file"))) from error
-    except (OSError, ValueError) as error:
+        beginning = read_found(path, 4_096, cut=True)
+        if os.path.getsize(path) > MAX_IMPORT_BYTES:
+            raise TooLargeFile(errno.EFBIG, say("files.is_too_large", most=f"{MAX_IMPORT_BYTES:,}"), path)
+    except OSError as error:
         raise _unreadable_error(path, error) from error
+    return beginning
 
 
 def _unreadable_error(path: str, error: Exception) -> InputError:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dragoman.base.beneath import is_inside
-from dragoman.base.private import NotRegularFile, open_named_file
+from dragoman.base.found_files import read_found
 from dragoman.base.words import say
 from dragoman.extensions.sources import Origin, Program, ProgramFolder, Tier
 
@@ -61,12 +61,9 @@ def read_text(folder: SearchFolder, path: str, most: int, *, head: bool = False)
     if not folder.holds(path):
         raise Unreadable(say("skills.leads_out", folder=folder.within))
     try:
-        with open(open_named_file(path), "rb") as file:
-            data = file.read(most + 1)
-    except NotRegularFile as error:
-        raise Unreadable(say("skills.not_regular")) from error
-    except (OSError, ValueError) as error:
-        raise Unreadable(getattr(error, "strerror", "") or str(error)) from error
+        data = read_found(path, most + 1, cut=True)
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from error
     if len(data) > most and not head:
         raise Unreadable(say("skills.too_long", most=f"{most:,}"))
     if b"\0" in data:

@@ -11,8 +11,10 @@ from hashlib import sha256
 from itertools import pairwise
 
 from dragoman.base.beneath import is_inside
+from dragoman.base.found_files import open_found
 
 _CHUNK = 1024 * 1024
+_MOST_HASHED = 256 * _CHUNK
 _ENTRIES = ("package.json", "index.js", "index.mjs", "index.ts", "__main__.py", "pyproject.toml", "Cargo.toml")
 """What programs run of a folder that they are given."""
 _SCRIPTS = (
@@ -86,10 +88,13 @@ def _implied(words: Sequence[str]) -> Iterator[str]:
 def _content(path: str) -> bytes:
     made, size = sha256(), 0
     try:
-        with open(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
+        with open(open_found(path), "rb", buffering=0) as file:
+            while size < _MOST_HASHED and (chunk := file.read(_CHUNK)):
                 made.update(chunk)
                 size += len(chunk)
+            if size >= _MOST_HASHED:  # what is behind it is known by the file's size and times alone
+                status = os.fstat(file.fileno())
+                made.update(f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}".encode())
     except OSError as error:
         return f"unreadable {error.errno}".encode()
     return made.digest() + size.to_bytes(8, "big")

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.beneath import is_inside, open_beneath
+from dragoman.base.found_files import read_opened
 from dragoman.loop.surroundings import repository_root
 from dragoman.tools.names import escape_name, truncate_path
 
@@ -254,8 +255,11 @@ def _bytes_of(real: str, base: str) -> bytes:
         with open_beneath(base, [] if inside == os.curdir else inside.split(os.sep)) as directory:
             if not stat.S_ISREG(directory.stat(name).st_mode):
                 raise _NotUsed("no_file")
-            with open(directory.open_for_reading(name), "rb") as file:
-                data = file.read(MAX_FILE_BYTES + 1)
+            descriptor = directory.open_for_reading(name)
+            try:
+                data = read_opened(descriptor, MAX_FILE_BYTES + 1)
+            finally:
+                os.close(descriptor)
     except FileNotFoundError as error:
         raise _NotUsed("missing") from error
     except OSError as error:

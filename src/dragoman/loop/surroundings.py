@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from dragoman.base.found_files import read_found
 from dragoman.context.environment import Surroundings, added_text, changed_text, environment_text
 from dragoman.context.tree import Listing, Tree, escape_tree_name
 from dragoman.tools.names import escape_name, truncate_path
@@ -306,8 +307,7 @@ class _IgnoreReader:
             from dragoman.loop.gitignore import MAX_FILE_BYTES, IgnoreFile, IgnoreRules, ReadBudget
 
             self._budget = self._budget or ReadBudget()
-            with open(path, "rb") as file:
-                read = IgnoreFile(file.read(MAX_FILE_BYTES + 1), self._budget)
+            read = IgnoreFile(read_found(path, MAX_FILE_BYTES + 1, cut=True, follow=False), self._budget)
         except OSError:
             return ignored
         self.is_whole = read.is_whole

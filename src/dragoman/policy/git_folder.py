@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from dragoman.base.beneath import is_inside
+from dragoman.base.found_files import read_found
 from dragoman.base.words import say
 from dragoman.policy.git_settings import read_settings
 
@@ -65,7 +66,7 @@ def tracked_files(directory: str, roots: Sequence[str]) -> Iterator[str]:
         index = os.path.join(at, ".git", "index")
         if os.path.lexists(index):
             try:
-                yield from (os.path.join(at, os.fsdecode(name)) for name in _tracked(_read(index, MAX_INDEX_BYTES)))
+                yield from (os.path.join(at, os.fsdecode(name)) for name in _tracked(read_found(index, MAX_INDEX_BYTES)))
             except (IndexError, struct.error) as error:
                 raise ValueError(index) from error
             return
@@ -98,14 +99,14 @@ def _danger_in(folder: str) -> str:
             return say("policy.git_borrowed", path=path)
         if not _is_whole(folder):
             return say("policy.git_broken", path=folder)
-        if key := _odd_key(_read(os.path.join(folder, "config"), MAX_CONFIG_BYTES).decode("utf-8", "replace")):
+        if key := _odd_key(read_found(os.path.join(folder, "config"), MAX_CONFIG_BYTES).decode("utf-8", "replace")):
             return say("policy.git_config", key=key)
         # git runs it when it has refreshed its index, which `git status` and `git diff` do.
         if os.path.lexists(os.path.join(folder, "hooks", "post-index-change")):
             return say("policy.git_hook")
         if key := _users_key_within(os.path.dirname(folder)):
             return say("policy.git_config", key=key)
-        if "index" in names and _GITLINK in _read(os.path.join(folder, "index"), MAX_INDEX_BYTES):
+        if "index" in names and _GITLINK in read_found(os.path.join(folder, "index"), MAX_INDEX_BYTES):
             return say("policy.git_submodule")
     except OSError as error:
         return say("policy.git_unreadable", reason=error.strerror or error)
@@ -117,7 +118,7 @@ def _users_key_within(tree: str) -> str:
     home = os.path.expanduser("~")
     for file in (os.path.join(home, ".gitconfig"), os.path.join(os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config", "git", "config")):
         try:
-            for section, _, key, value in read_settings(_read(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")):
+            for section, _, key, value in read_settings(read_found(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")):
                 first = value.strip("\"'!").partition(" ")[0]
                 is_hooks = (section, key) == ("core", "hookspath")
                 if section in ("include", "includeif") or first.startswith(("/", "~")) or not (is_hooks or "/" in first):
@@ -151,7 +152,7 @@ def _danger_of_tree(folder: str) -> str:
     if not os.path.lexists(index):
         return ""
     try:
-        folders = {os.path.dirname(name) for name in _tracked(_read(index, MAX_INDEX_BYTES))}
+        folders = {os.path.dirname(name) for name in _tracked(read_found(index, MAX_INDEX_BYTES))}
     except (OSError, ValueError, IndexError, struct.error):
         return say("policy.git_broken", path=folder)
     above = {os.fsdecode(each.rsplit(b"/", cut)[0]) for each in folders for cut in range(each.count(b"/") + 1)}
@@ -192,15 +193,7 @@ def _is_whole(folder: str) -> bool:
     folders = (os.path.join(folder, name) for name in ("objects", "refs"))
     if not all(os.path.isdir(each) and os.access(each, os.X_OK) for each in folders):
         return False
-    return _HEAD.fullmatch(_read(os.path.join(folder, "HEAD"), MAX_CONFIG_BYTES)) is not None
-
-
-def _read(path: str, most: int) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(27, os.strerror(27), path)
-    return data
+    return _HEAD.fullmatch(read_found(os.path.join(folder, "HEAD"), MAX_CONFIG_BYTES)) is not None
 
 
 def _odd_key(config: str) -> str:

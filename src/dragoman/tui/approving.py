@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
+from dragoman.base.found_files import read_found_text
 from dragoman.cli.approval import CallApproval, Intend
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.calls import Folded
@@ -73,8 +74,7 @@ class LiveApproval(CallApproval):
         args = jsontext.decode_object(self._arguments or self._call.arguments or "{}") or {}
         name = str(args.get("file_path", ""))
         try:
-            with open(os.path.join(self._workspace, name), encoding="utf-8", errors="replace") as file:
-                text = file.read(_MOST_BYTES)
+            text = read_found_text(os.path.join(self._workspace, name), _MOST_BYTES, cut=True, errors="replace")
         except OSError as error:
             text = error.strerror or str(error)
         self._view(name, text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.found_files import read_found, read_found_text
 from dragoman.tools.shell import RunShell
 from dragoman.tui import call_cells
 from dragoman.tui.call_cells import Answer, CallCell
@@ -41,8 +42,8 @@ class Folded(msgspec.Struct, frozen=True):
         if self.call is None or not self.path:
             return self.call
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
-                return msgspec.structs.replace(self.call, output=file.read(_FOLDED_CHARS))
+            output = read_found_text(self.path, _FOLDED_CHARS, cut=True, errors="replace")
+            return msgspec.structs.replace(self.call, output=output)
         except OSError:
             return self.call
 
@@ -231,7 +232,6 @@ def _last_lines(output: str, count: int) -> str:
 def _count_lines(path: str) -> int:
     """Count the lines of a file, as far as that can be read in a moment."""
     try:
-        with open(path, "rb") as file:
-            return file.read(_COUNTED_BYTES).count(b"\n")
+        return read_found(path, _COUNTED_BYTES, cut=True).count(b"\n")
     except OSError:
         return 0

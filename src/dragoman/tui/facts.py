@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.base.clock import now_ms
+from dragoman.base.found_files import read_found_text
 from dragoman.base.places import shorten_home
 from dragoman.base.words import chosen_language
 from dragoman.tui.line import EMPTY, Line
@@ -105,8 +106,7 @@ def warmth(plan: Plan, now_ms: int, *, is_running: bool) -> tuple[Literal["", "w
 
 def _read_branch(folder: str) -> str:
     try:
-        with open(os.path.join(folder, ".git", "HEAD"), encoding="utf-8", errors="replace") as file:
-            head = file.read(_HEAD_BYTES).strip()
+        head = read_found_text(os.path.join(folder, ".git", "HEAD"), _HEAD_BYTES, cut=True, errors="replace").strip()
     except OSError:
         return ""
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:8]

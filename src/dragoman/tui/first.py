@@ -13,6 +13,7 @@ import select
 import signal
 from collections.abc import Sequence
 
+from dragoman.base.found_files import read_found
 from dragoman.base.places import find_places
 from dragoman.base.words import choose_language, language_of, say
 from dragoman.tui.composer import Composer, may_name_image
@@ -185,9 +186,8 @@ def _may_be_plain(environment: dict[str, str]) -> bool:
     """Whether a configuration may ask for the plain conversation: then it is read first. Only looked at for the word."""
     for path in (find_places(environment).config_file, os.path.join(".dragoman", "config.toml")):
         try:
-            with open(path, "rb") as file:
-                if b"plain" in file.read(1_000_000):
-                    return True
+            if b"plain" in read_found(path, 1_000_000, cut=True):
+                return True
         except OSError:
             continue
     return False

@@ -6,6 +6,7 @@ import os
 import re
 import urllib.parse
 
+from dragoman.base.found_files import read_found
 from dragoman.base.words import say
 from dragoman.tui.composer import IMAGE_ENDINGS
 from dragoman.values.contracts import BlobStore
@@ -45,8 +46,7 @@ def read_images(text: str, workspace: str, blobs: BlobStore) -> tuple[list[Blob]
         if not name.lower().endswith(IMAGE_ENDINGS) or not os.path.isfile(path):
             continue
         try:
-            with open(path, "rb") as file:
-                data = file.read(MOST_BYTES + 1)
+            data = read_found(path, MOST_BYTES + 1, cut=True)
         except OSError as error:
             problems.append(say("conversation.image_unreadable", name=name, reason=error.strerror or error))
             continue

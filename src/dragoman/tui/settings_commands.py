@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from dragoman.app.opening import read_memory
+from dragoman.base.found_files import read_found_text
 from dragoman.base.places import shorten_home
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import chosen_language, say
@@ -83,7 +84,6 @@ def show_trust(conversation: LiveTalk, rest: str) -> None:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1_000_000)
+        return read_found_text(path, 1_000_000, cut=True, errors="replace")
     except OSError as error:
         return error.strerror or str(error)

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.base.atomic import replace_file
 from dragoman.base.clock import now_ms
+from dragoman.base.found_files import read_found
 from dragoman.base.private import make_directory
 from dragoman.extensions.mcp.configured import ConfiguredServer, hash_of
 from dragoman.extensions.mcp.contracts import Era, McpPrompt, McpResource, McpTool
@@ -51,9 +52,7 @@ class KnownLists:
 
     def get(self, server: ConfiguredServer) -> KnownList | None:
         try:
-            with open(self._path(server), "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-            known = msgspec.json.decode(data, type=KnownList)
+            known = msgspec.json.decode(read_found(self._path(server), MAX_BYTES), type=KnownList)
         except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
             return None
         return known if known.version == VERSION and known.hash == server.hash else None

@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.private import NotRegularFile, open_named_file
+from dragoman.base.found_files import NotRegularFile, read_found
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 
 Record = dict[str, Any]
 
+MAX_IMPORT_BYTES = 512_000_000
+"""A session is read whole."""
 _LAST_MS = 253_402_300_799_999
 """The end of the year 9999, the last that calendars support."""
 _MOST_TOKENS = 2**53
@@ -48,16 +50,15 @@ def read_records(path: str | os.PathLike[str]) -> ForeignFile:
 def _read(path: str) -> tuple[bytes, int]:
     """The content, and when it was last changed."""
     try:
-        with open(open_named_file(path), "rb") as file:
-            return file.read(), os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+        return read_found(path, MAX_IMPORT_BYTES), os.stat(path).st_mtime_ns // 1_000_000
     except NotRegularFile:
         raise InputError(say("sessions.import_not_a_file", path=path)) from None
     except FileNotFoundError:
         raise InputError(say("sessions.import_missing", path=path)) from None
     except IsADirectoryError:
         raise InputError(say("sessions.import_folder", path=path)) from None
-    except (OSError, ValueError) as error:
-        raise InputError(say("sessions.import_unreadable", path=path, reason=getattr(error, "strerror", "") or error)) from error
+    except OSError as error:
+        raise InputError(say("sessions.import_unreadable", path=path, reason=error.strerror or error)) from error
 
 
 def _record(line: bytes) -> Record | None:

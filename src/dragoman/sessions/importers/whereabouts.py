@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.private import NotRegularFile, open_named_file
+from dragoman.base.found_files import read_found
 from dragoman.base.text import one_line
 from dragoman.sessions.importers import IMPORTERS
 from dragoman.sessions.importers.draft import Draft, DraftPrompt
@@ -116,11 +116,9 @@ def _first_prompt(draft: Draft) -> str:
 
 def _first_records(path: str) -> list[Record]:
     try:
-        with open(open_named_file(path), "rb") as file:
-            data = file.read(_HEAD_BYTES)
-            if path.endswith(".json"):  # one object: it is read whole or not at all
-                data += file.read(20_000_000)
-    except (OSError, ValueError, NotRegularFile):
+        # One object is read whole or not at all.
+        data = read_found(path, 20_000_000) if path.endswith(".json") else read_found(path, _HEAD_BYTES, cut=True)
+    except OSError:
         return []
     pieces = [data] if path.endswith(".json") else data.split(b"\n")[:_HEAD_LINES]
     decoded = (jsontext.decode_object(piece.decode("utf-8", "replace")) for piece in pieces if not jsontext.is_too_deep(piece))

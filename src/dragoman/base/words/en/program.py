@@ -37,10 +37,6 @@ TEXTS = {
     "no_working_directory": "the working directory is not there any more ({reason}); change to another, or name one with -C DIR",
     "no_such_directory": "{named_by}: there is no directory {path}",
     "not_a_directory": "{named_by}: {path} is not a directory",
-    "is_a_directory": "it is a directory",
-    "is_no_file": "it is not a regular file",
-    "is_too_long": "it is longer than {most} bytes",
-    "is_not_utf8": "it is not UTF-8 text (byte {position})",
     # --- configuration
     "config_in": "{where}: {problem}",
     "file_not_used": "{place} is not used: {reason}. Fix the file, or remove it.",

@@ -9,7 +9,6 @@ TEXTS = {
     "skills.problem": "{where}: {reason}",
     "skills.more_problems": "{count:more file was|more files were} not used as written",
     "skills.leads_out": "it is a link that leads out of {folder}, so it is not read; copy the file instead",
-    "skills.not_regular": "it is not a regular file",
     "skills.too_long": "it is longer than {most} bytes: shorten it",
     "skills.not_text": "it is not text",
     "skills.not_utf8": "it is not UTF-8 (byte {position}): save it as UTF-8",

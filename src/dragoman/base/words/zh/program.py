@@ -36,10 +36,6 @@ TEXTS = {
     "no_working_directory": "工作目录已不存在（{reason}）；请换到另一个目录，或用 -C 目录 指定",
     "no_such_directory": "{named_by}：没有目录 {path}",
     "not_a_directory": "{named_by}：{path} 不是目录",
-    "is_a_directory": "它是一个目录",
-    "is_no_file": "它不是普通文件",
-    "is_too_long": "它超过 {most} 字节",
-    "is_not_utf8": "它不是 UTF-8 文本（第 {position} 字节）",
     # --- configuration
     "config_in": "{where}：{problem}",
     "config_unreadable": "无法读取 {path}：{reason}",

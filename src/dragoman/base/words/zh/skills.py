@@ -9,7 +9,6 @@ TEXTS = {
     "skills.problem": "{where}：{reason}",
     "skills.more_problems": "另有 {count} 个文件未按原样使用",
     "skills.leads_out": "它是指向 {folder} 之外的链接，因此不予读取；请复制其所指的内容",
-    "skills.not_regular": "它不是普通文件",
     "skills.too_long": "它超过 {most} 字节：请缩短",
     "skills.not_text": "它不是文本",
     "skills.not_utf8": "它不是 UTF-8（第 {position} 字节）：请保存为 UTF-8",
