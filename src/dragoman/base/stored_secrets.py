@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.base.atomic import replace_file
 from dragoman.base.clock import now_ms
-from dragoman.base.found_files import open_found
+from dragoman.base.found_files import open_found, read_opened
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
 from dragoman.base.words import say
@@ -121,9 +121,11 @@ class StoredSecrets:
             return {}
         except OSError as error:
             raise FileUnreadable(error.strerror or str(error)) from error
-        with open(descriptor, "rb") as opened:
-            self._tighten(opened.fileno())
-            data = opened.read(MAX_FILE_BYTES + 1)
+        try:
+            self._tighten(descriptor)
+            data = read_opened(descriptor, MAX_FILE_BYTES + 1)
+        finally:
+            os.close(descriptor)
         try:
             if len(data) > MAX_FILE_BYTES:
                 raise msgspec.DecodeError("too long")

@@ -19,6 +19,7 @@ from dragoman.values.profile import SMALL_FIELDS, Deployment, Profile, ProtocolN
 
 PROTOCOLS = "dragoman.protocols"
 """The entry points of protocols that other packages bring."""
+MAX_FILE_BYTES = 10_000_000
 _HERE = os.path.dirname(__file__)
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest|\d{3})\Z")
 _VARIABLE = re.compile(r"\{([A-Z_][A-Z0-9_]*)(?::([^}]*))?\}")
@@ -64,11 +65,12 @@ class Catalog(msgspec.Struct, frozen=True):
 
     def with_file(self, path: str | os.PathLike[str]) -> Catalog:
         """The catalog with the `[deployments.NAME]` tables of a TOML file merged in; the rest of the file is ignored."""
+        from dragoman.base.found_files import read_found_text
+
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(say("providers.file_unreadable", path=path, reason=error)) from error
+            text = read_found_text(os.fspath(path), MAX_FILE_BYTES)
+        except OSError as error:
+            raise ConfigError(say("providers.file_unreadable", path=path, reason=error.strerror or error)) from error
         rows = _parse_toml(text, str(path)).get("deployments", {})
         if not isinstance(rows, Mapping):
             raise ConfigError(say("providers.deployments_not_tables", path=path))
