@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
-import signal
 import socket
 import subprocess
 import sys
@@ -17,22 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.found_files import NotRegularFile, NotUtf8File, TooLargeFile, open_found, read_found, read_found_text, read_opened
+from special_files import inside, watchdog
 
 NOT_FILES = ("pipe", "socket", "zero", "full", "terminal")
 
 
 @pytest.fixture(autouse=True)
-def watchdog() -> Iterator[None]:
-    """A read that waits for ever fails instead of stopping the suite."""
-
-    def bark(*_: object) -> None:
-        raise AssertionError("reading did not end")
-
-    before = signal.signal(signal.SIGALRM, bark)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+def nothing_waits() -> Iterator[None]:
+    with watchdog():
+        yield
 
 
 @pytest.fixture
@@ -43,10 +35,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "terminal").symlink_to("/dev/ptmx")
     (tmp_path / "directory").mkdir()
     with socket.socket(socket.AF_UNIX) as listening:
-        here = os.getcwd()
-        os.chdir(tmp_path)  # the address of a socket is short
-        listening.bind("socket")
-        os.chdir(here)
+        with inside(tmp_path):
+            listening.bind("socket")
         yield tmp_path
 
 

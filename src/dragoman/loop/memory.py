@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from dragoman.base.beneath import is_inside, open_beneath
-from dragoman.base.found_files import read_opened
+from dragoman.base.found_files import NotRegularFile, read_opened
 from dragoman.loop.surroundings import repository_root
 from dragoman.tools.names import escape_name, truncate_path
 
@@ -253,8 +252,6 @@ def _bytes_of(real: str, base: str) -> bytes:
     inside = os.path.relpath(folder, base)
     try:
         with open_beneath(base, [] if inside == os.curdir else inside.split(os.sep)) as directory:
-            if not stat.S_ISREG(directory.stat(name).st_mode):
-                raise _NotUsed("no_file")
             descriptor = directory.open_for_reading(name)
             try:
                 data = read_opened(descriptor, MAX_FILE_BYTES + 1)
@@ -262,6 +259,8 @@ def _bytes_of(real: str, base: str) -> bytes:
                 os.close(descriptor)
     except FileNotFoundError as error:
         raise _NotUsed("missing") from error
+    except (IsADirectoryError, NotRegularFile) as error:
+        raise _NotUsed("no_file", error.strerror) from error
     except OSError as error:
         raise _NotUsed("unreadable", error.strerror or str(error)) from error
     if len(data) > MAX_FILE_BYTES:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterator, Sequence
 
@@ -16,10 +17,12 @@ from dragoman.policy.git_settings import read_settings
 
 MAX_CONFIG_BYTES = 200_000
 MAX_INDEX_BYTES = 64_000_000
+_MAX_NAME_BYTES = 4096
 _GITLINK = b"\0\0\xe0\0"
 """The mode of a submodule, as the index has it. git looks into a submodule by that one's own configuration."""
 _HEAD = re.compile(rb"ref:\s*refs/[^\n]+\n?|[0-9a-f]{40}(?:[0-9a-f]{24})?\s*")
-_SHOWN = ("objects", "objects/pack", "info", "logs", "rebase-merge", "rebase-apply", "sequencer")
+_READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
+_SHOWN = ("objects", "objects/pack", "info", "logs", "rebase-merge", "rebase-apply", "sequencer", "refs", "refs/heads")
 """Folders of a repository whose files git shows, or takes history from: of a rebase under way, `git status` shows the list of steps."""
 _HARMLESS = {
     "core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf",
@@ -49,6 +52,8 @@ def find_danger(directory: str, roots: Sequence[str], *, reads_tree: bool = Fals
     while any(is_inside(at, root) for root in roots):
         if _looks_bare(at):
             return say("policy.git_bare", path=at)
+        if path := next((path for name in _READ_IN_TREE if _would_wait(path := os.path.join(at, name))), ""):
+            return say("policy.git_special", path=path)
         folder = os.path.join(at, ".git")
         if os.path.lexists(folder):
             return _danger_in(folder) or (_danger_of_tree(folder) if reads_tree else "")
@@ -96,7 +101,7 @@ def _danger_in(folder: str) -> str:
         if "commondir" in names or "config.worktree" in names or any(name.startswith("sharedindex.") for name in names):
             return say("policy.git_elsewhere")
         if path := _find_borrowed(folder):
-            return say("policy.git_borrowed", path=path)
+            return say("policy.git_special" if _would_wait(path) else "policy.git_borrowed", path=path)
         if not _is_whole(folder):
             return say("policy.git_broken", path=folder)
         if key := _odd_key(read_found(os.path.join(folder, "config"), MAX_CONFIG_BYTES).decode("utf-8", "replace")):
@@ -132,18 +137,33 @@ def _users_key_within(tree: str) -> str:
 
 
 def _find_borrowed(folder: str) -> str:
-    """What of the history is a link, or names another repository: git would show what lies outside the workspace."""
+    """What of the history is a link, or names another repository: git would show what lies outside the workspace. Or what is a pipe."""
     alternates = os.path.join(folder, "objects", "info", "alternates")
     if os.path.lexists(alternates):
         return alternates
     for inner in ("", *_SHOWN):
         try:
             with os.scandir(os.path.join(folder, inner)) as entries:
-                if found := next((entry.path for entry in entries if entry.is_symlink() and entry.name != "hooks"), ""):
+                if found := next((entry.path for entry in entries if entry.name != "hooks" and _is_odd(entry)), ""):
                     return found
         except (FileNotFoundError, NotADirectoryError):
             continue
     return ""
+
+
+def _is_odd(entry: os.DirEntry[str]) -> bool:
+    if entry.is_symlink():
+        return True
+    return not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False) and _would_wait(entry.path)
+
+
+def _would_wait(path: str) -> bool:
+    """Whether git would wait for this file for ever: a named pipe or a device. A socket it cannot open, and goes on."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
 def _danger_of_tree(folder: str) -> str:
@@ -175,6 +195,8 @@ def _tracked(index: bytes) -> Iterator[bytes]:
             kept = len(name) - dropped
         end = index.index(b"\0", begin)
         name = name[:kept] + index[begin:end]
+        if len(name) > _MAX_NAME_BYTES:  # names that repeat a long one would take for ever
+            raise ValueError(len(name))
         at = end + 1 if version == 4 else at + (end - at + 8) // 8 * 8
         yield name
 

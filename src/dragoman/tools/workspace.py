@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from dragoman.base.atomic import FileChanged, WouldChangeOwner
 from dragoman.base.beneath import Directory, is_inside, open_beneath
+from dragoman.base.found_files import NotRegularFile
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.words import say
 from dragoman.tools.names import escape_name, escape_relative_path, truncate_path, unescape_name
@@ -212,6 +213,8 @@ def refusal(error: OSError, shown: str) -> PathRefusal:
     if isinstance(error, WouldChangeOwner):
         message = f"{shown} belongs to another user or group and would change hands: change it with run_shell, or ask the user"
         return PathRefusal(message, "permission")
+    if isinstance(error, NotRegularFile):
+        return PathRefusal(f"{shown} cannot be read or written here: {error.strerror}", "not_regular")
     match error.errno:
         case errno.ENOENT:
             return PathRefusal(f"{shown} does not exist", "not_found")

@@ -45,6 +45,7 @@ TEXTS = {
     "policy.git_config": "this repository's configuration sets {key}, which may make git run something",
     "policy.git_elsewhere": "the repository of this folder is somewhere else",
     "policy.git_hook": "the repository has a hook that git runs when it looks at the files (post-index-change)",
+    "policy.git_special": "{path} is a named pipe or a device: git would wait for it",
     "policy.git_submodule": "the repository has submodules, whose own settings git would use",
     "policy.git_unreadable": "the repository's configuration cannot be read: {reason}",
     # Rules.

@@ -44,6 +44,7 @@ TEXTS = {
     "policy.git_config": "此仓库的配置设置了 {key}，可能使 git 运行某些内容",
     "policy.git_elsewhere": "此文件夹的仓库位于别处",
     "policy.git_hook": "仓库中有一个 git 查看文件时会运行的钩子（post-index-change）",
+    "policy.git_special": "{path} 是命名管道或设备：git 会一直等待它",
     "policy.git_submodule": "仓库有子模块，git 会遵循其自身的设置",
     "policy.git_unreadable": "无法读取仓库的配置：{reason}",
     # Rules.
