@@ -260,7 +260,7 @@ def _bytes_of(real: str, base: str) -> bytes:
     except FileNotFoundError as error:
         raise _NotUsed("missing") from error
     except (IsADirectoryError, NotRegularFile) as error:
-        raise _NotUsed("no_file", error.strerror) from error
+        raise _NotUsed("no_file", error.strerror or str(error)) from error
     except OSError as error:
         raise _NotUsed("unreadable", error.strerror or str(error)) from error
     if len(data) > MAX_FILE_BYTES:

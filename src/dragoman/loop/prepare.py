@@ -27,7 +27,7 @@ async def take_prompt(harness: Harness, prompt: Message | None, options: RunOpti
         configure(harness, options)
     before = None
     if prompt is not None and not is_repeated(harness, prompt):
-        _tell_surroundings(harness)
+        await _tell_surroundings(harness)
         before = history.entries[-1]
         history.say(prompt)
         harness.asked = prompt
@@ -42,12 +42,12 @@ def is_short(harness: Harness, prompt: Message | None = None) -> bool:
     return raw_tokens * MAX_SCALE < harness.session.model.profile.prompt_window
 
 
-def _tell_surroundings(harness: Harness) -> None:
+async def _tell_surroundings(harness: Harness) -> None:
     """Tell the model of its surroundings: all of them at first, later what has changed."""
     if harness.orientation is None or wants_short_prompt(harness.session.model):
         return
     history = harness.session.history
-    about, text = harness.orientation.next_text(history, harness.directories)
+    about, text = await harness.orientation.next_text(history, harness.directories)
     if text:
         history.say(user(text), about)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import sys
@@ -59,20 +60,25 @@ class Orientation:
         """With the next prompt, as on resume: what the model was told may have left its view."""
         self._has_looked = False
 
-    def next_text(self, history: History, directories: Sequence[str]) -> tuple[About, str]:
-        """The message to send before the next prompt; empty if there is none.
+    async def next_text(self, history: History, directories: Sequence[str]) -> tuple[About, str]:
+        """The message to send before the next prompt; empty if there is none. Folders are looked at in a thread.
 
         Everything when a conversation begins, or began elsewhere and was never told; on resume, what has changed since; later, directories
         that were added.
         """
-        added, self._added = self._added, list[str]()
-        has_looked, self._has_looked = self._has_looked, True
-        described = _earlier_descriptions(history) if not has_looked else []
-        if not history.view.messages or not (has_looked or described):
-            return "environment", environment_text(self._gather(directories))
-        if described:
-            return "changed", changed_text(described, self._gather(directories))
-        return "changed", added_text(tuple(map(escape_name, directories)), folder_trees(added)) if added else ""
+        added = tuple(self._added)
+        described = _earlier_descriptions(history) if not self._has_looked else []
+        about: About = "changed"
+        text = ""
+        if not history.view.messages or not (self._has_looked or described):
+            about, text = "environment", environment_text(await asyncio.to_thread(self._gather, directories))
+        elif described:
+            text = changed_text(described, await asyncio.to_thread(self._gather, directories))
+        elif added:
+            text = added_text(tuple(map(escape_name, directories)), await asyncio.to_thread(folder_trees, added))
+        # Not before: a prompt that was cancelled meanwhile has told the model nothing.
+        self._has_looked, self._added = True, self._added[len(added) :]
+        return about, text
 
     def _gather(self, directories: Sequence[str]) -> Surroundings:
         return gather_surroundings(directories, self._memory, self._temporary, self.skills)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 15.0
 """For all searches of one call. Thousands of rules in .gitignore files can keep ripgrep busy for minutes."""
+MAX_MEMORY_KB = 2_000_000
+"""Of addresses: ripgrep reads a .gitignore of any length whole."""
 _MAX_PROBLEM_BYTES = 4_000
 
 
@@ -48,6 +50,13 @@ def find_ripgrep(workspace_root: str = ".") -> str:
     return found
 
 
+def limit_memory(argv: Sequence[str]) -> list[str]:
+    """The command that runs ripgrep with a limit on its memory, where a shell can set one."""
+    if os.name != "posix":
+        return list(argv)
+    return ["/bin/sh", "-c", f'ulimit -v {MAX_MEMORY_KB} 2>/dev/null; exec "$@"', "sh", *argv]
+
+
 async def run_ripgrep(program: str, arguments: Sequence[str], start: str, take: Take, timeout_s: float = TIMEOUT_S) -> SearchStatus:
     """Search beneath `start`, an absolute path. `take` gets the output as it arrives, and raises Enough to end the search.
 
@@ -59,7 +68,7 @@ async def run_ripgrep(program: str, arguments: Sequence[str], start: str, take: 
     argv = [program, "--no-config", "--no-messages", "--color=never", "--no-require-git", *arguments, "--", start]
     try:
         ended = await run_process(
-            argv,
+            limit_memory(argv),
             directory="/" if os.name == "posix" else os.path.dirname(start),
             env=child_environment(),
             take_stdout=take,

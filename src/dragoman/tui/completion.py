@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from dragoman.base.graphemes import width as cells_of
 from dragoman.base.words import say
-from dragoman.tools.ripgrep import find_ripgrep
+from dragoman.tools import ripgrep
+from dragoman.tools.ripgrep import find_ripgrep, limit_memory
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.tui.composer import IMAGE_ENDINGS, Composer
 from dragoman.tui.line import Line, Span, line, visible
@@ -196,12 +197,20 @@ class FileIndex:
         """The paths, each with a null character behind it; None if it cannot be run."""
         try:
             process = await asyncio.create_subprocess_exec(
-                program, "--files", "--hidden", "--glob", "!.git", "--null", "--no-messages",
+                *limit_memory([program, "--files", "--hidden", "--glob", "!.git", "--null", "--no-messages"]),
                 cwd=self._root, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
         except OSError:
             return None
-        out, _ = await process.communicate()
+        try:
+            async with asyncio.timeout(ripgrep.TIMEOUT_S):
+                out, _ = await process.communicate()
+        except TimeoutError:  # it waits for an ignore file that is a pipe, or reads one without end
+            return None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         return out
 
 
