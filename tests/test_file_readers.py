@@ -39,7 +39,6 @@ OWN = {
     "tui/terminal.py": "the terminal we were started in",
     "cli/editor.py": "writes into a private folder that was just made; what the editor left is read through the door",
     "cli/line_editor.py": "a program of its own that reads the file it is started for, in a private folder that was just made",
-    "loop/commands.py": "makes an empty file in our own folder",
     "app/worktrees.py": "the lock of a worktree, in git's folder outside of the workspace",
     "sessions/index.py": "our own database",
     "sessions/sqlite_*.py": "our own databases and their locks",
@@ -49,12 +48,11 @@ OWN = {
     "local/engine.py": "weights that the user has fetched, and the kernel's file about processors",
     "local/weights/*.py": "weights, in our own folder",
     "policy/sandbox/launching.py": "the null device",
-    "policy/sandbox/boundary.py": "makes a file in a folder that was just made",
-    "policy/sandbox/launcher/*.py": "the kernel's files, and places that are mounted over",
+    "policy/sandbox/sandbox.py": "the null device",
+    "policy/sandbox/private_folder.py": "makes a file in a folder that was just made",
+    "policy/sandbox/launcher/*.py": "a program inside the boundary; it follows no link and waits for nothing",
 }
 """Modules that open files by themselves, by their path, and why they may."""
-MOVING = ("policy/sandbox/guard.py", "policy/sandbox/repositories.py")
-"""Not yet on the door."""
 OPENED_BY_THE_DOOR = {"open_found", "open_file", "open_for_reading"}
 """What returns a descriptor that was checked: `open` only wraps it."""
 MODULES_THAT_OPEN = {
@@ -143,7 +141,7 @@ def openings_by_module() -> dict[str, list[tuple[int, str]]]:
 
 
 def is_listed(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in (*OWN, *MOVING))
+    return any(fnmatchcase(name, pattern) for pattern in OWN)
 
 
 def find_openings(tree: ast.Module) -> Iterator[tuple[int, str]]:
