@@ -153,6 +153,8 @@ def test_the_model_reads_no_token(place: Place) -> None:
     calls = [f'call: read_file {{"file_path": "{path}"}}' for path in ("link.json", tokens, "data/mcp_tokens.json")]
     with service("\n---\n".join([*calls, "text: Done."])) as served:
         place.service = served
-        done = place.ask("read it", "--approval", "auto", "--include", str(tokens.parent.parent))
+        refused = place.ask("read it", "--approval", "auto", "--include", str(tokens.parent.parent))
+        assert (refused.code, str(tokens.parent.parent) in refused.err) == (44, True), "commands could change our own files there"
+        done = place.ask("read it", "--include", str(tokens.parent.parent))
         assert len(served.requests) == 4, done.err
         assert "token-secret-3" not in json.dumps(served.requests) + done.out + done.err

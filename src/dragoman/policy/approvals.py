@@ -35,10 +35,12 @@ OnRuling = Callable[[Ruling, ToolCall, Intent, str], None]
 """The text says why, where there is a reason to tell."""
 
 
-def require_sandbox(mode: Mode, has_sandbox: Callable[[], bool]) -> None:
-    """Raises SandboxError for `auto` without a sandbox, saying what to do."""
+def require_sandbox(mode: Mode, has_sandbox: Callable[[], bool], known: Callable[[], Detected | None]) -> None:
+    """Raises SandboxError for `auto` without a sandbox, saying why there is none and what to do."""
     if mode == "auto" and not has_sandbox():
-        raise SandboxError(say("policy.auto_without_sandbox"))
+        words = say("policy.auto_without_sandbox")
+        reasons = detected.reasons if (detected := known()) is not None else ()
+        raise SandboxError(say("policy.auto_refused_because", words=words, reasons="; ".join(reasons)) if reasons else words)
 
 
 def _guard_repositories(intent: Intent) -> Intent:
@@ -96,7 +98,7 @@ class Approvals:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         """Raises SandboxError for `auto` without a sandbox."""
-        require_sandbox(mode, self._has_sandbox)
+        require_sandbox(mode, self._has_sandbox, self._known_sandbox)
         self._mode: Mode = mode
 
     @property

@@ -128,4 +128,5 @@ TEXTS = {
     "policy.links_refused": "{count:file|files} of the workspace ({size}, in {folders}) are shared with places outside it by "
     "hard links: what a command writes there would change those as well. Put a copy of the folders in their place, or work "
     "in another folder.",
+    "policy.auto_refused_because": "{words}. Why: {reasons}",
 }

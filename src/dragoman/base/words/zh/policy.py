@@ -115,4 +115,5 @@ TEXTS = {
     "policy.links_refused": "工作区中有 {count} 个文件（{size}，位于 {folders}）通过硬链接与外部"
     "共享：命令写入这里也会改动外部。请用文件夹的副本替换它们，或在另"
     "一个文件夹中工作。",
+    "policy.auto_refused_because": "{words}。原因：{reasons}",
 }
