@@ -89,15 +89,6 @@ class Terminal:
         self.send(f"{line}\r")
         self.expect(line.splitlines()[-1])
 
-    def press_until(self, keys: str, wanted: str) -> None:
-        """Press them again and again until this comes: what is typed in the moment before a question waits for a key is no answer."""
-        deadline = time.monotonic() + PATIENCE_S
-        while wanted not in self.text[self._mark :]:
-            assert time.monotonic() < deadline, f"{wanted!r} did not come in:\n{self.text[-3000:]}"
-            self.send(keys)
-            self.read_for(0.3)
-        self.expect(wanted)
-
     def ended(self, within_s: float = PATIENCE_S) -> int:
         """Wait for the program to end; returns its exit code."""
         self._until(lambda: self.process.poll() is not None, "the program did not end", within_s)

@@ -42,7 +42,7 @@ def test_what_was_saved_in_a_conversation_is_listed_in_words(place: Place, serve
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")
-        shown.expect("stop the run")
+        shown.expect("run): ")
         shown.send("s")
         shown.prompt()
         shown.send("/approval\r")
@@ -81,7 +81,7 @@ def test_a_session_that_runs_asks_again_once_it_is_revoked_elsewhere(place: Plac
         shown.prompt()
         place.run("approvals", "revoke", "--all")
         shown.ask("again")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         shown.send("n")
         shown.prompt()
 
@@ -98,7 +98,7 @@ def test_the_slash_command_lists_and_revokes_both_kinds(place: Place, serve: Ser
         assert "/elsewhere" not in text
         shown.prompt()
         shown.ask("go")
-        shown.expect("stop the run")
+        shown.expect("run): ")
         shown.send("a")
         shown.expect("Done.")
         shown.prompt()
@@ -109,7 +109,7 @@ def test_the_slash_command_lists_and_revokes_both_kinds(place: Place, serve: Ser
         assert "(for this session)" in shown.expect("ask again from their next call on")
         shown.prompt()
         shown.ask("again")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         shown.send("n")
         shown.prompt()
         shown.send("/approvals nonsense\r")
@@ -197,7 +197,7 @@ def test_an_approval_that_cannot_be_saved_is_said(place: Place, serve: Serve) ->
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")
-        shown.expect("stop the run")
+        shown.expect("run): ")
         shown.send("s")
         shown.expect("it holds until this session ends")
 

@@ -20,7 +20,7 @@ def test_they_are_listed_and_stopped(place: Place, serve: Serve) -> None:
         shown.ask("/ps")
         assert "no command was left running" in shown.prompt()
         shown.ask("start it")
-        assert "(in the background)" in shown.expect("Run it?")
+        assert "(in the background)" in shown.expect("Run it?", "run): ")
         shown.send("y")
         assert "bg1: running" in shown.expect("Started.")
         shown.prompt()
@@ -48,7 +48,7 @@ def test_one_is_read_while_the_user_types_and_ends_with_the_program(place: Place
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("start it")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         shown.send("y")
         shown.expect("Started.")
         shown.prompt()

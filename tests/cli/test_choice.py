@@ -331,31 +331,33 @@ def test_a_download_that_fails_is_told_and_the_next_run_goes_on_unasked(shop: Sh
 
 
 def test_a_conversation_asks_first(shop: Shop) -> None:
-    code, shown = in_terminal(shop, [(b"[y/N]", b"n\n")])
+    code, shown = in_terminal(shop, [(b"(Enter: n): ", b"n\n")])
     assert code == 41
     assert "A small model can answer on this machine" in shown
     assert "Tiny 1B: 17 kB, licence MIT" in shown
     assert shop.left == []
-    code, shown = in_terminal(shop, [(b"[y/N]", b"y\n"), (b"local/tiny", b"/quit\n")])
+    code, shown = in_terminal(shop, [(b"(Enter: n): ", b"y\n"), (b"local/tiny", b"/quit\n")])
     assert code == 0, shown
     assert "good for a question about one file or folder" in shown
     assert shop.left == ["tiny.gguf"]
 
 
 def test_a_change_of_model_asks_too(shop: Shop) -> None:
-    typed = [(b"/help", b"/model local/tiny\n"), (b"[y/N]", b"y\n"), (b"model is now", b"/quit\n")]
+    typed = [(b"/help", b"/model local/tiny\n"), (b"(Enter: n): ", b"y\n"), (b"model is now", b"/quit\n")]
     code, shown = in_terminal(shop, typed, "-m", "ollama/any")
     assert code == 0, shown
     assert shop.left == ["tiny.gguf"]
 
 
-@pytest.mark.parametrize(("answer", "model"), [(b"\n", "ollama/qwen3:8b"), (b"a\n", "ollama/qwen3:8b"), (b"n\n", "local/tiny")])
+@pytest.mark.parametrize(
+    ("answer", "model"), [(b"y\n", "ollama/qwen3:8b"), (b"\n", "local/tiny"), (b"a\n", "ollama/qwen3:8b"), (b"n\n", "local/tiny")]
+)
 def test_a_server_is_offered_and_kept_where_the_user_wants_it(shop: Shop, ollama: Service, answer: bytes, model: str) -> None:
     shop.env |= {"OLLAMA_BASE_URL": f"{ollama.url}/v1"}
     shop.do("models", "pull", "tiny", "--yes")
-    code, shown = in_terminal(shop, [(b"[n]o:", answer), (b"/help", b"/quit\n")])
+    code, shown = in_terminal(shop, [(b"(Enter: n): ", answer), (b"/help", b"/quit\n")])
     assert code == 0, shown
-    assert f"Ollama answers at {ollama.url.removeprefix('http://')} with ollama/qwen3:8b (and 1 more). Use it?" in shown
+    assert f"Ollama answers at {ollama.url.removeprefix('http://')} with ollama/qwen3:8b (and 1 more)." in shown
     assert f" · {model} · " in shown
     kept = (shop.place.home / "dragoman" / "config.toml").read_text()
     assert tomllib.loads(kept).get("model") == ("ollama/qwen3:8b" if answer == b"a\n" else None)

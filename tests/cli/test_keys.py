@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.keys import QUIET_S, Keyboard
+from dragoman.cli.keys import BURST_S, Keyboard
 
 
 class Typist:
@@ -53,43 +53,70 @@ def typist() -> Iterator[Typist]:
     os.close(master)
 
 
-@pytest.mark.parametrize("keys", [b"y", "é".encode(), b"\x1b", b"\x1b[A", b"yes", b"\x00"])
-def test_keys_that_come_at_once_are_one_answer(keys: bytes, typist: Typist) -> None:
+KEYS = "yn?"
+
+
+@pytest.mark.parametrize(("keys", "answer"), [(b"y", "y"), (b"N", "n"), (b"y\r", "y"), (b"\x1b", "\x1b")])
+def test_a_key_answers_once_the_question_has_been_there_for_a_moment(keys: bytes, answer: str, typist: Typist) -> None:
     async def press() -> str:
-        pressing = asyncio.create_task(typist.keyboard.read_key())
-        await asyncio.sleep(0)
-        typist.type(keys)
-        return await pressing
+        return await typist.keyboard.read_answer(KEYS, lambda: typist.type(keys))
 
-    assert typist.run(press) == keys.decode()
+    assert typist.run(press) == answer
+    assert typist.keyboard.typed == ""
 
 
-def test_a_paste_in_pieces_is_one_answer(typist: Typist) -> None:
+@pytest.mark.parametrize("keys", [b"yes", b"yy", b"x", b"y\ny\n", b"\x1b[200~y\n\x1b[201~", "是".encode()])
+def test_anything_else_is_kept_for_the_prompt(keys: bytes, typist: Typist) -> None:
     async def press() -> str:
-        pressing = asyncio.create_task(typist.keyboard.read_key())
+        return await typist.keyboard.read_answer(KEYS, lambda: typist.type(keys))
+
+    assert typist.run(press) == ""
+    assert typist.keyboard.typed == keys.decode().replace("\x1b[200~", "").replace("\x1b[201~", "")
+
+
+def test_a_word_that_comes_key_by_key_is_no_answer(typist: Typist) -> None:
+    async def press() -> str:
+        ready = asyncio.Event()
+        pressing = asyncio.create_task(typist.keyboard.read_answer(KEYS, ready.set))
+        await ready.wait()
         for key in b"yes":
             typist.type(bytes([key]))
-            await asyncio.sleep(QUIET_S / 8)
+            await asyncio.sleep(2 * BURST_S)
         return await pressing
 
-    assert typist.run(press) == "yes"
+    assert typist.run(press) == ""
+    assert typist.keyboard.typed == "yes"
 
 
-def test_what_came_too_early_is_forgotten(typist: Typist) -> None:
+def test_what_came_before_the_question_is_kept_and_answers_nothing(typist: Typist) -> None:
     async def press() -> str:
         typist.type(b"y")
-        await asyncio.sleep(QUIET_S / 2)  # read, and not yet taken for a whole
-        typist.keyboard.discard_typed()
-        typist.type(b"y")
-        typist.keyboard.discard_typed()  # not even read
-        pressing = asyncio.create_task(typist.keyboard.read_key())
-        await asyncio.sleep(QUIET_S * 3)
-        assert not pressing.done()
-        typist.type(b"n")
-        return await pressing
+        await asyncio.sleep(BURST_S / 2)  # read, and not yet taken for a whole
+        pressing = asyncio.create_task(typist.keyboard.read_answer(KEYS, lambda: None))
+        await asyncio.sleep(0)
+        typist.type(b"y\r")  # not even read
+        assert await pressing == ""
+        return await typist.keyboard.read_answer(KEYS, lambda: typist.type(b"n"))
 
     assert typist.run(press) == "n"
-    assert typist.keyboard.typed == ""
+    assert typist.keyboard.typed == "yy\n"
+
+
+def test_a_pause_is_waited_for_before_a_line_is_asked_for(typist: Typist) -> None:
+    async def wait() -> list[bool]:
+        pausing = asyncio.create_task(typist.keyboard.read_pause())
+        await asyncio.sleep(0)
+        typist.type(b"and ")
+        return [await pausing, await typist.keyboard.read_pause()]
+
+    assert typist.run(wait) == [False, True]
+    assert typist.keyboard.typed == "and "
+
+
+def test_what_was_erased_is_left_out(typist: Typist) -> None:
+    typist.keyboard.typed = "why nit\x7f\x7fot\n\x7f\x7f\x7f\x7f"
+    assert typist.keyboard.take_typed() == "why "
+    assert typist.keyboard.take_typed() == ""
 
 
 def test_keys_nobody_waits_for_are_kept_and_escape_is_told(typist: Typist) -> None:
@@ -98,15 +125,15 @@ def test_keys_nobody_waits_for_are_kept_and_escape_is_told(typist: Typist) -> No
 
     async def work() -> None:
         typist.type("für ".encode())
-        await asyncio.sleep(QUIET_S * 3)
-        typist.type(b"later\x1b[A")  # with an arrow key it is no text
-        await asyncio.sleep(QUIET_S * 3)
+        await asyncio.sleep(BURST_S * 3)
+        typist.type(b"later\x1b[A")  # an arrow key types nothing
+        await asyncio.sleep(BURST_S * 3)
         assert not escaped.is_set()
         typist.type(b"\x1b")
         await escaped.wait()
 
     typist.run(work)
-    assert typist.keyboard.typed == "für "
+    assert typist.keyboard.typed == "für later"
 
 
 def test_a_line_is_edited_by_the_terminal(typist: Typist) -> None:
@@ -128,10 +155,7 @@ def test_a_line_that_is_cancelled_gives_the_keys_back(typist: Typist) -> None:
         with pytest.raises(TimeoutError), typist.keyboard.lend():
             async with asyncio.timeout(0.05):
                 await typist.keyboard.read_line()
-        pressing = asyncio.create_task(typist.keyboard.read_key())
-        await asyncio.sleep(0)
-        typist.type(b"y")
-        return await pressing
+        return await typist.keyboard.read_answer(KEYS, lambda: typist.type(b"y"))
 
     assert typist.run(work) == "y"
 
@@ -170,7 +194,6 @@ def test_a_terminal_that_is_gone_is_told() -> None:
         os.close(master)
         async with asyncio.timeout(10):
             await gone.wait()
-        keyboard.discard_typed()
         keyboard.close()
 
     asyncio.run(work())

@@ -315,7 +315,7 @@ def test_nothing_is_sent_before_the_yes(place: Place, good: Loopback) -> None:
 
 def test_it_asks_in_a_terminal_and_names_model_requests_and_cost(place: Place, good: Loopback) -> None:
     with terminal(place, "doctor", "--live") as shown:
-        question = shown.expect("[y/N]")
+        question = shown.expect("(Enter: n): ")
         assert MODEL in question
         assert "22 requests" in question
         assert "$0." in question
@@ -329,7 +329,7 @@ def test_it_asks_in_a_terminal_and_names_model_requests_and_cost(place: Place, g
 @pytest.mark.parametrize("columns", [80, 120])
 def test_after_a_yes_the_table_fits_the_terminal(place: Place, good: Loopback, columns: int) -> None:
     with terminal(place, "doctor", "--live", "--no-color", size=(40, columns)) as shown:
-        shown.expect("[y/N]")
+        shown.expect("(Enter: n): ")
         shown.send("y\r")
         shown.expect("Everything that anthropic/claude-opus-5 offers worked: 18 of 18.")
         assert shown.ended() == 0

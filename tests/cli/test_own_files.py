@@ -44,15 +44,15 @@ def test_a_saved_approval_of_all_edits_does_not_cover_our_own_files(outer: Place
     with terminal(outer) as shown:
         shown.prompt()
         shown.ask("go")
-        assert "[s]ave for this folder (both: all edits)" in shown.expect("Run it?") + shown.expect("stop the run")
+        assert "[s]ave for this folder (both: all edits)" in shown.expect("Run it?") + shown.expect("run): ")
         shown.send("s")
         shown.prompt()
         shown.ask("and now ours")
-        question = shown.expect("Run it?") + shown.expect("stop the run")
+        question = shown.expect("Run it?") + shown.expect("run): ")
         assert "Dragoman's own files" in question
         assert "[s]ave" not in question
         shown.send("a")
-        assert "a is not one of the choices" in shown.expect("Run it?")
+        shown.expect("kept for the next prompt", "Run it?", "run): ")
         shown.send("n")
         shown.prompt()
     assert "folder" in Path(outer.work / GRANTS).read_text()

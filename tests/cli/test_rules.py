@@ -147,17 +147,17 @@ def test_a_beginning_is_offered_granted_listed_and_revoked(place: Place, serve: 
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("one")
-        shown.expect("stop the run")
+        shown.expect("run): ")
         shown.send("n")
         shown.prompt()
         shown.ask("two")
-        assert "commands that begin with `touch`" in shown.expect("stop the run")
+        assert "commands that begin with `touch`" in shown.expect("run): ")
         shown.send("f")
         shown.prompt()
         shown.ask("three")
         shown.prompt()
         shown.ask("four")
-        said = shown.expect("stop the run")
+        said = shown.expect("run): ")
         assert "asked about every time" in said
         assert "[a]lways" not in said[said.rindex("Run it?") :]
         shown.send("n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import stat
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.app.console import confirm
 from dragoman.base.graphemes import clusters, width_of
 from dragoman.base.ids import short_ids
 from dragoman.cli.session_list import age, as_table
@@ -19,11 +17,11 @@ from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.sessions.summary import Summary
-from dragoman.values.errors import InputError
 from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, tool_result, user
 from dragoman.values.record import Entry, FileChange, Rewound
 from dragoman.values.usage import Usage
 from program import Place, Service
+from terminals import terminal
 
 NOW_MS = 1_794_744_062_123
 EVIL = "\x1b]0;owned\x07\x1b[2J\rover"
@@ -306,16 +304,17 @@ def test_delete_asks_and_without_anybody_needs_yes(place: Place, kept: Kept) -> 
     place.run("sessions", "delete", session.session_id, "--yes").complaint(42, "no session")
 
 
-@pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("YES\n", True), ("\n", False), ("n\n", False), ("", False)])
-def test_a_question_is_answered_by_yes_alone(answer: str, agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    typed = io.StringIO(answer)
-    monkeypatch.setattr(typed, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdin", typed)
-    if agrees:
-        confirm("Sure?")
-        return
-    with pytest.raises(InputError, match="nothing was done"):
-        confirm("Sure?")
+@pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("YES\n", True), ("\n", False), ("n\n", False), ("\x04", False)])
+def test_a_question_is_answered_by_yes_alone(answer: str, agrees: bool, place: Place, kept: Kept) -> None:
+    session = kept.session()
+    with terminal(place, "sessions", "delete", "latest", model="") as shown:
+        shown.send("y\n")  # before it is asked
+        shown.expect("for good?", "for good?", "(Enter: n): ")
+        shown.send("yes please\n")
+        shown.expect("for good?", "(Enter: n): ")
+        shown.send(answer)
+        assert shown.ended() == (0 if agrees else 42)
+    assert Path(session.path).exists() is not agrees
 
 
 @pytest.mark.parametrize("which", ["../../../etc/passwd", "/etc/passwd", "x" * 5000, "\x1b[2J", "-1", "0", "9"])

@@ -177,7 +177,7 @@ def test_the_plain_conversation_tells_who_asks_and_what_it_did(place: Place, ser
     with terminal(place) as shown:
         shown.prompt()
         shown.ask(ASKED)
-        assert "asked by general" in shown.expect("Run it?")
+        assert "asked by general" in shown.expect("Run it?", "run): ")
         shown.send("y")
         said = shown.expect("Noted.")
         assert "task general: go west and write it down" in said

@@ -31,7 +31,7 @@ def test_the_banner_says_what_holds(place: Place, serve: Serve) -> None:
     serve("text: Hello.")
     (place.work / "AGENTS.md").write_text("Be rude.")
     with terminal(place) as shown:
-        shown.expect("Trust this folder?")
+        shown.expect("Trust this folder?", "(Enter: n): ")
         shown.send("n\n")
         banner = shown.prompt()
         for word in (dragoman.__version__, "anthropic/claude-opus-5", str(place.work), "approval: default", "/help", "AGENTS.md not read"):
@@ -381,7 +381,7 @@ def test_what_a_model_says_cannot_act_on_the_terminal(place: Place, serve: Serve
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         shown.send("y")
         shown.expect("Over.")
         shown.prompt()
@@ -480,7 +480,7 @@ def test_cancelling_a_question_runs_nothing(key: bytes, place: Place, serve: Ser
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("write")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         _cancels(shown, key)
     assert not (place.work / "note.txt").exists()
     assert "Cancelled by the user before it was run" in str(service.requests[1])
@@ -534,7 +534,7 @@ def test_a_question_that_is_ended_by_a_signal_gives_the_terminal_back(place: Pla
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("write")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         shown.process.send_signal(signal.SIGTERM)
         assert shown.ended() == 143
         assert shown.modes == shown.before
@@ -546,7 +546,7 @@ def test_stopped_and_continued_it_reads_keys_again(place: Place, serve: Serve) -
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("write")
-        shown.expect("Run it?")
+        shown.expect("Run it?", "run): ")
         shown.process.send_signal(signal.SIGSTOP)
         os.waitpid(shown.process.pid, os.WUNTRACED)
         shown.set_modes(shown.before)  # as a shell does
@@ -566,7 +566,7 @@ def test_no_color(place: Place, serve: Serve) -> None:
         with terminal(place, *arguments, env=env) as shown:
             shown.prompt()
             shown.ask("write")
-            shown.expect("Run it?")
+            shown.expect("Run it?", "run): ")
             shown.send("n")
             shown.expect("Done.")
             shown.prompt()
@@ -604,7 +604,7 @@ def test_standard_output_gets_the_answers_alone_where_it_is_a_file(place: Place,
     with (tmp_path / "out.txt").open("wb") as out, terminal(place, stdout=out) as shown:
         shown.prompt()
         shown.send("write it\r")
-        shown.expect("+one", "Run it?")
+        shown.expect("+one", "Run it?", "run): ")
         shown.send("y")
         shown.expect("The answer.")
         shown.prompt()

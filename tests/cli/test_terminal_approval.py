@@ -14,7 +14,7 @@ from program import Place, Service, calls, script
 from terminals import Terminal, terminal
 
 Serve = Callable[..., Service]
-ASKED = "Run it?"
+ASKED = "run): "
 
 
 def write(name: str, content: str) -> str:
@@ -78,11 +78,9 @@ def test_every_character_of_a_command_can_be_seen(hidden: str, seen: str, place:
 def test_what_always_covers_is_said(place: Place, serve: Serve) -> None:
     serve(script(write("a.txt", "x"), command("env true"), "text: Done."))
     with terminal(place) as shown:
-        asked(shown)
-        assert "all edits" in shown.expect("stop the run)")
+        assert "all edits" in asked(shown)
         shown.send("y")
-        shown.expect(ASKED)
-        assert "this exact command" in shown.expect("stop the run)")
+        assert "this exact command" in shown.expect(ASKED)
 
 
 # --- the keys
@@ -163,21 +161,16 @@ def test_saved_holds_for_the_folder(place: Place, serve: Serve) -> None:
     assert (place.work / "count").read_text() == "1\n1\n"
 
 
-def test_a_wrong_key_repeats_the_choices(place: Place, serve: Serve) -> None:
+def test_another_key_goes_to_the_prompt_and_the_choices_are_repeated(place: Place, serve: Serve) -> None:
     serve(script(write("a.txt", "one"), "text: Done."))
     with terminal(place) as shown:
         asked(shown)
-        for key, complaint in [
-            ("x", "x is not one of the choices"),
-            ("\r", "<U+000A> is not"),
-            ("é", "é is not"),
-            ("\x1b[A", "a single key"),
-        ]:
+        for key, complaint in [("\r", "Enter alone"), ("\x1b[A", "Enter alone"), ("x", "kept for the next"), ("é", "kept for the next")]:
             shown.send(key)
             shown.expect(complaint, ASKED)
         assert not (place.work / "a.txt").exists()
         shown.send("y")
-        shown.expect("Done.")
+        shown.expect("Done.", "› xé")
     assert (place.work / "a.txt").exists()
 
 
@@ -195,20 +188,43 @@ def test_what_was_typed_before_the_question_is_no_answer(place: Place, serve: Se
         shown.read_for(0.4)
         assert not (place.work / "a.txt").exists()
         shown.send("n")
-        shown.expect("Done.")
-        shown.prompt()
-        assert shown.text.endswith("› ")  # nor does it stand in the next prompt
+        shown.expect("Done.", "› y")  # it stands in the next prompt
 
 
 def test_a_paste_is_no_answer(place: Place, serve: Serve) -> None:
     serve(script(write("a.txt", "one"), "text: Done."))
     with terminal(place) as shown:
         asked(shown)
-        shown.send("yes please")
-        shown.expect("press a single key", ASKED)
-        shown.send("y")
-        shown.send("es")  # in two pieces, as over a slow line
-        shown.expect("press a single key", ASKED)
+        shown.send("yes please ")
+        shown.expect("kept for the next prompt", ASKED)
+        shown.send("y\ny\n")
+        shown.expect("kept for the next prompt", ASKED)
+        assert not (place.work / "a.txt").exists()
+        shown.send("n\n")
+        shown.expect("Done.", "› yes please y y")
+
+
+@pytest.mark.parametrize("sentence", ["why not", "/retry", "yes please", "no, do it otherwise", "yy"])
+def test_a_sentence_is_no_answer_and_stands_in_the_next_prompt(sentence: str, place: Place, serve: Serve) -> None:
+    service = serve(script(write("a.txt", "one"), "text: Done."))
+    with terminal(place) as shown:
+        asked(shown)
+        for char in sentence:
+            shown.send(char)
+            shown.read_for(0.1)
+        shown.expect("kept for the next prompt", ASKED)
+        assert not (place.work / "a.txt").exists()
+        assert len(service.requests) == 1
+        shown.send("n\r")
+        shown.expect("Done.", f"› {sentence}")
+
+
+def test_the_choices_are_explained(place: Place, serve: Serve) -> None:
+    serve(script(write("a.txt", "one"), "text: Done."))
+    with terminal(place) as shown:
+        asked(shown)
+        shown.send("?")
+        shown.expect("y lets it run this once", "Enter alone answers nothing", ASKED)
         assert not (place.work / "a.txt").exists()
 
 

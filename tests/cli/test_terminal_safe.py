@@ -77,16 +77,18 @@ def test_hostile_text_in_a_conversation(place: Place, serve: Serve) -> None:
         )
     )
     with terminal(place, "-C", str(place.work / name), size=(40, 60)) as shown:
-        shown.expect("Trust this folder?")
+        shown.expect("Trust this folder?", "(Enter: n): ")
         shown.send("n\n")
         shown.prompt()
         shown.ask("go")
         for key in ("y", "n", "v"):
-            shown.expect("Run it?")
+            shown.expect("Run it?", "run): ")
             shown.send(key)
-        shown.expect("the run)")  # the end of the question that is asked again
-        shown.press_until("y", "Enter for none")
-        shown.press_until("1\n", "The end.")
+        shown.expect("run): ")  # the end of the question that is asked again
+        shown.send("y")
+        shown.expect("Enter for none): ")
+        shown.send("1\n")
+        shown.expect("The end.")
         shown.prompt()
         for line in ("again", "/approvals", "/tools", "/usage", f"/model {name[:1]}", "/directory", "/context"):
             shown.ask(line)
@@ -158,7 +160,7 @@ def test_a_long_command_is_marked_row_by_row_and_its_padding_named(place: Place,
     with terminal(place, size=(40, 60)) as shown:
         shown.prompt()
         shown.ask("go")
-        view = shown.expect("Run it?")
+        view = shown.expect("Run it?", "run): ")
         shown.send("n")
         shown.prompt()
     rows = [row for row in view.split("\n") if row.startswith(("│ ", CONTINUES))]
@@ -173,13 +175,13 @@ def test_a_long_diff_is_folded_and_whole_on_request(place: Place, serve: Serve) 
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")
-        view = shown.expect("Run it?")
+        view = shown.expect("Run it?", "run): ")
         assert "+row 0\n" in view
         assert "+row 199\n" in view
         assert "+row 100\n" not in view
         assert "148 of 203 lines are not shown" in view
         shown.send("v")
-        whole = shown.expect("Run it?")
+        whole = shown.expect("Run it?", "run): ")
         assert all(f"+row {number}\n" in whole for number in range(200))
         shown.send("n")
         shown.prompt()

@@ -206,7 +206,7 @@ def test_a_no_to_the_repository_is_one_to_its_folders(place: Place, serve: Serve
     serve("text: ok")
     (place.work / "sub").mkdir()
     with terminal(place) as shown:
-        shown.expect("Trust this folder?")
+        shown.expect("Trust this folder?", "(Enter: n): ")
         shown.send("n\n")
         assert NOT_READ in shown.prompt()
     with terminal(place, "-C", "sub") as shown:
@@ -219,7 +219,7 @@ def test_a_dumb_terminal_is_asked_without_any_escape_sequence(place: Place, serv
     fill(place)
     serve("text: ok")
     with terminal(place, env={"TERM": "dumb", "LANG": "C", "LC_ALL": "C"}) as shown:
-        shown.expect("Trust this folder?   y yes   n no   ? why:")
+        shown.expect("Trust this folder?   y yes   n no   ? why (Enter: n): ")
         assert b"\x1b" not in shown.raw
         shown.raw.decode("ascii")
         shown.send("y\n")
@@ -231,10 +231,12 @@ def test_what_was_typed_before_the_question_does_not_answer_it(place: Place, ser
     fill(place)
     serve("text: ok")
     with terminal(place) as shown:
-        shown.send("y\n")
-        shown.expect("Trust this folder?")
-        shown.read_for(0.5)
+        shown.send("y\nand mo")
+        shown.expect("kept for the next prompt", "Trust this folder?", "(Enter: n): ")
         assert not (place.home / "dragoman" / "data" / "trust.jsonl").exists()
+        shown.send("\n")
+        shown.expect("› y and mo")
+    assert json.loads((place.home / "dragoman" / "data" / "trust.jsonl").read_text())["trusted"] is False
 
 
 def test_an_answer_that_cannot_be_saved_holds_for_this_start(place: Place, serve: Serve, tmp_path: Path) -> None:
@@ -244,7 +246,7 @@ def test_an_answer_that_cannot_be_saved_holds_for_this_start(place: Place, serve
     data.mkdir(parents=True)
     (data / "trust.jsonl").symlink_to(tmp_path / "elsewhere")
     with terminal(place) as shown:
-        shown.expect("Trust this folder?")
+        shown.expect("Trust this folder?", "(Enter: n): ")
         shown.send("y\n")
         before = shown.prompt()
     assert "could not be saved" in before

@@ -369,8 +369,9 @@ def test_a_conversation_asks_once_about_hooks_of_a_project_and_shows_what_they_s
     with service("text: hello there") as place.service:
         with terminal(place) as talk:
             talk.expect("This project brings a program", "hook at UserPromptSubmit", "welcome aboard", "Use it?")
+            talk.expect("(Enter: n): " if ui else "Enter answers with it; or another key")
             talk.send("y\n" if ui else "y")
-            talk.expect("›")
+            talk.expect("›" if ui else "└ used")
             talk.send("hi\r")
             talk.expect("hook: welcome aboard", "hello there")
             if ui:

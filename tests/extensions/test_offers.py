@@ -27,6 +27,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def answer(shown: Terminal, place: Place, letter: str) -> None:
+    """Once the question takes an answer."""
+    shown.expect("(Enter: n): " if place.ui else "Enter answers with it; or another key")
     shown.send(f"{letter}\n" if place.ui else letter)
 
 

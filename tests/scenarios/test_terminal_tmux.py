@@ -64,19 +64,20 @@ def test_a_conversation(place: Place, serving: Service) -> None:
 def _approved(pane: Tmux, story: Path) -> None:
     pane.type("Change the story.")
     pane.keys("Enter")
-    screen = pane.expect("Run it?")
+    screen = pane.expect("run):")
     for line in ("… The story must be read first.", "● read_file story.txt ✓", "● list_directory . ✓", "I change one word."):
         assert line in screen
     for line in ("-The old text.", "+The new text.", "[y]es once", "[r]efuse with a reason"):
         assert line in screen
     _keep(screen, "approval")
     pane.keys("x")
-    pane.expect("x is not one of the choices")
+    pane.expect("kept for the next prompt")
     assert story.read_text() == OLD
-    pane.expect("Run it?", count=2)
+    pane.expect("run):", count=2)
     pane.keys("y")
     pane.expect("Approved.")
-    pane.expect("› ", count=2)
+    pane.expect("› x", count=1)
+    pane.keys("BSpace")
     assert story.read_text() == NEW
 
 
@@ -92,7 +93,7 @@ def _harmless(pane: Tmux) -> None:
 def _refused(pane: Tmux, story: Path, serving: Service) -> None:
     pane.type("Spoil it.")
     pane.keys("Enter")
-    pane.expect("Run it?", count=3)
+    pane.expect("run):", count=3)
     pane.keys("r")
     pane.expect("(the model reads this):")
     pane.type("it is fine as it is")
@@ -107,7 +108,7 @@ def _refused(pane: Tmux, story: Path, serving: Service) -> None:
 def _cancelled(pane: Tmux, story: Path, serving: Service) -> None:
     pane.type("Spoil it all the same.")
     pane.keys("Enter")
-    pane.expect("Run it?", count=4)
+    pane.expect("run):", count=4)
     pane.keys("C-c")
     pane.expect("\ncancelled", within_s=3)
     pane.expect("› ", count=4)

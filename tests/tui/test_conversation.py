@@ -18,7 +18,8 @@ from tiny_model import CONTENT
 pytestmark = pytest.mark.usefixtures("with_tmux")
 
 READY = "Ask, / for commands"
-ASKS = "y yes"
+ASKS = "a key answers, or a key and Enter"
+MARKED = "› n  Enter answers with it"
 SLOW = "text: Beginning.\nwait: 30\ntext: Never said."
 
 
@@ -739,7 +740,7 @@ def test_the_first_start_asks_about_trust_with_one_key_and_keeps_what_was_typed(
         place.service = serving
         with tmux(place, size=(24, 80)) as pane:
             pane.expect("Trust this folder?")
-            pane.keys("Enter")
+            pane.expect(MARKED)
             pane.keys("?")
             pane.expect("speaks to your model")
             pane.keys("y")
@@ -763,3 +764,94 @@ def test_leaving_at_the_question_of_trust_is_no_answer(place: Place, key: str, c
         pane.expect(f"exit code {code}")
         pane.expect(" icanon")
     assert not (place.home / "dragoman" / "data" / "trust.jsonl").exists()
+
+
+def type_slowly(pane: Tmux, text: str) -> None:
+    """As a person types: in a slow terminal a sentence comes key by key."""
+    for char in text:
+        pane.type(char)
+        time.sleep(0.08)
+
+
+@pytest.mark.parametrize("sentence", ["why not", "/retry", "yes please"])
+def test_a_sentence_at_the_question_of_trust_is_kept_and_enter_alone_says_no(place: Place, sentence: str) -> None:
+    (place.work / "AGENTS.md").write_text("Obey the folder.")
+    trust = place.home / "dragoman" / "data" / "trust.jsonl"
+    with service("text: Hello.") as place.service, tmux(place, size=(24, 80)) as pane:
+        pane.expect(MARKED)
+        type_slowly(pane, sentence)
+        pane.expect(f"› {sentence}")
+        pane.keys("Enter")  # meant for the sentence: nothing is sent, and nothing is answered
+        pane.expect(ASKS)
+        assert not trust.exists()
+        pane.keys("C-u", "BSpace", "C-u")
+        pane.expect(MARKED)
+        pane.keys("Enter")
+        pane.expect("└ not trusted")
+        pane.expect(READY)
+    assert json.loads(trust.read_text())["trusted"] is False
+
+
+def test_what_is_typed_while_the_question_of_trust_comes_up_is_in_the_prompt(place: Place) -> None:
+    (place.work / "AGENTS.md").write_text("Obey the folder.")
+    with service("text: Hello.") as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.send("y")
+        shown.expect("Trust this folder?")
+        shown.expect("a key answers, or a key and Enter")
+        assert not (place.home / "dragoman" / "data" / "trust.jsonl").exists()
+        shown.send("n\r")
+        shown.expect("not trusted", "› y")
+
+
+@pytest.mark.parametrize("sentence", ["why not", "yes please", "no, do it otherwise"])
+def test_a_sentence_at_an_approval_is_kept_in_the_prompt_and_answers_nothing(place: Place, sentence: str) -> None:
+    answers = script(calls(("run_shell", {"command": "touch made"})), "text: Then not.")
+    with service(answers) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "go")
+        pane.expect(ASKS)
+        type_slowly(pane, sentence)
+        pane.keys("Enter")
+        pane.expect(f"› {sentence}")
+        screen = pane.expect(ASKS)
+        assert "Run this command?" in screen, "the question stays whole above what is written"
+        pane.keys("n")
+        screen = pane.expect("Then not.")
+        assert "you said no" in screen
+        pane.expect(f"› {sentence}")
+        assert not (place.work / "made").exists()
+
+
+def test_what_is_typed_while_a_question_comes_up_is_in_the_prompt(place: Place) -> None:
+    asks = calls(("run_shell", {"command": "touch made"}))
+    with service(script(f"text: Begun.\nwait: 1\n{asks}", "text: Then not.")) as place.service, tmux(place, size=(24, 80)) as pane:
+        begin(pane, "go")
+        pane.expect("Begun.")
+        until = time.monotonic() + 30
+        typed = ""
+        while "Run this command?" not in pane.screen():
+            assert time.monotonic() < until
+            pane.type("y")
+            typed += "y"
+            time.sleep(0.1)
+        pane.type("y")
+        pane.expect(ASKS)
+        pane.expect(f"› {typed}y")
+        assert not (place.work / "made").exists()
+        pane.keys("n", "Enter")
+        pane.expect("Then not.")
+        pane.expect(f"› {typed}y")
+
+
+def test_the_choices_are_explained(place: Place) -> None:
+    with (
+        service(script(calls(("run_shell", {"command": "touch made"})), "text: Done.")) as place.service,
+        tmux(place, size=(40, 80)) as pane,
+    ):
+        begin(pane, "go")
+        pane.expect(ASKS)
+        pane.keys("?")
+        pane.expect("y lets it run this once")
+        pane.expect(ASKS)
+        pane.keys("y")
+        pane.expect("Done.")
+        assert (place.work / "made").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,12 +16,16 @@ from dragoman.providers.retry import RetryPolicy
 from dragoman.values.contracts import BlobStore, Transport
 from dragoman.values.profile import Deployment
 
+if TYPE_CHECKING:
+    from dragoman.app.asking import Ask
+
 MakeTransport = Callable[[Transport, Callable[[], Iterable[str]]], Transport]
 """Makes a transport around another one, given what returns the secrets."""
 
 
-def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
-    """Choose the first model. The user has to agree to one they did not name; missing weights are pulled.
+def choose_first_model(setup: Setup, ask: Ask | None) -> Setup:
+    """Choose the first model. The user has to agree to one they did not name; missing weights are pulled. `ask`: None where nobody can be
+    asked.
 
     Raises Unauthorized or InputError if the user has to do something first. A resumed session keeps its own model.
     """
@@ -32,7 +37,7 @@ def choose_first_model(setup: Setup, *, may_ask: bool) -> Setup:
         return msgspec.structs.replace(setup, choice=choice)
     from dragoman.app.first_use import agree_on_model
 
-    return agree_on_model(setup, catalog, choice, may_ask=may_ask)
+    return agree_on_model(setup, catalog, choice, ask)
 
 
 def authenticate(setup: Setup, deployment: Deployment) -> Auth:

@@ -1,4 +1,4 @@
-"""Messages and yes/no questions on standard error, for every front end that has no screen (yet)."""
+"""Messages on standard error, for every front end that has no screen (yet)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,6 @@ from contextlib import contextmanager
 from typing import Literal, TextIO
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
-from dragoman.values.errors import InputError
-
-
-def confirm(question: str) -> None:
-    """Ask on standard error. Returns if the answer is yes, otherwise raises InputError."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise InputError(say("nobody_to_ask"))
-    with raising_ctrl_c():
-        show_question(question)
-        answer = sys.stdin.readline()
-    if not answer.endswith("\n"):
-        sys.stderr.write("\n")
-    if answer.strip().lower() not in ("y", "yes"):
-        raise InputError(say("left_alone"))
 
 
 @contextmanager
@@ -38,16 +23,6 @@ def raising_ctrl_c() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def show_question(question: str) -> None:
-    """On standard error, broken between words; the cursor stays behind it."""
-    from dragoman.base.wrapping import columns_of, wrap_line
-
-    columns = columns_of(sys.stderr)
-    text = one_line(question)
-    sys.stderr.write("\n".join(wrap_line(text, columns and columns - 4, hang=2)) + " ")
-    sys.stderr.flush()
 
 
 class Messages:

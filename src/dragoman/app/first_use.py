@@ -4,13 +4,13 @@ If the user cannot be asked, `--yes` or a setting agrees; otherwise the error sa
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from dragoman.app.asking import Ask, FirstQuestion
 from dragoman.app.choice import choose_model, key_variables, local_choice, no_model_error, running_servers, server_choice
-from dragoman.app.console import Messages, show_question
+from dragoman.app.console import Messages
 from dragoman.app.setup import Choice, Setup, catalog_of, is_from_package
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
 
 
-def agree_on_model(setup: Setup, catalog: Catalog, choice: Choice | None, *, may_ask: bool) -> Setup:
+def agree_on_model(setup: Setup, catalog: Catalog, choice: Choice | None, ask: Ask | None) -> Setup:
     """The setup with a model that the user agreed to and whose weights are present. `choice` is the configured one, if any.
+    `ask`: None where nobody can be asked.
 
     Raises Unauthorized or InputError if the user has to do something first.
     """
@@ -34,16 +35,16 @@ def agree_on_model(setup: Setup, catalog: Catalog, choice: Choice | None, *, may
         servers = running_servers(setup, catalog)
         choice = choose_model(setup, catalog, servers)
         if choice.kind == "server":
-            choice, notices = _choose_server(setup, catalog, servers, may_ask=may_ask)
+            choice, notices = _choose_server(setup, catalog, servers, ask)
     if choice.kind == "local":
-        _pull_default(setup, catalog, choice, may_ask=may_ask)
+        _pull_default(setup, catalog, choice, ask)
         notices = (*notices, say("local_taken", title=_title(choice.model), variables=", ".join(key_variables(catalog))))
     else:
-        require_weights(setup, choice.model, may_ask=may_ask)
+        require_weights(setup, choice.model, ask)
     return replace(setup, choice=choice, notices=(*setup.notices, *notices))
 
 
-def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
+def require_weights(setup: Setup, model: str, ask: Ask | None) -> None:
     """Pull the weights of a model that runs in this process, if they are missing. Raises InputError if the user does not agree."""
     if not needs_weights(setup, model):
         return
@@ -57,7 +58,7 @@ def require_weights(setup: Setup, model: str, *, may_ask: bool) -> None:
     if setup.config.local.pull == "no" and not setup.options.yes:
         raise InputError(say("weights_pull_off", name=wanted.name))
     if not _may_pull(setup):
-        confirm_pull(wanted, setup, may_ask=may_ask)
+        confirm_pull(wanted, setup, ask)
     fetch_weights(wanted, setup)
 
 
@@ -84,7 +85,7 @@ def _may_pull(setup: Setup) -> bool:
 # --- no model is configured -----------------------------------------------------------------------------------------------------
 
 
-def _pull_default(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bool) -> None:
+def _pull_default(setup: Setup, catalog: Catalog, choice: Choice, ask: Ask | None) -> None:
     """Like `require_weights`, for a model the user did not name: the error also lists the alternatives."""
     if not needs_weights(setup, choice.model):
         return
@@ -92,12 +93,12 @@ def _pull_default(setup: Setup, catalog: Catalog, choice: Choice, *, may_ask: bo
 
     model = get_model(choice.model)
     alternative = say("no_model_pull", title=model.title, size=size(model.bytes), licence=model.licence)
-    if not _may_pull(setup) and (not may_ask or setup.config.local.pull == "no"):
+    if not _may_pull(setup) and (ask is None or setup.config.local.pull == "no"):
         raise no_model_error(catalog, alternative)
     if not _may_pull(setup):
         Messages(color=False).line(say("local_offer", variables=", ".join(key_variables(catalog))))
     try:
-        require_weights(setup, choice.model, may_ask=may_ask)
+        require_weights(setup, choice.model, ask)
     except InputError as error:
         if _may_pull(setup):
             raise
@@ -115,37 +116,35 @@ def _title(model: str) -> str:
 # --- a server on this machine ---------------------------------------------------------------------------------------------------
 
 
-def _choose_server(setup: Setup, catalog: Catalog, servers: tuple[RunningServer, ...], *, may_ask: bool) -> tuple[Choice, tuple[str, ...]]:
+def _choose_server(setup: Setup, catalog: Catalog, servers: tuple[RunningServer, ...], ask: Ask | None) -> tuple[Choice, tuple[str, ...]]:
     """The first server that the user accepts, else the model in this process; and notices about the choice."""
     for server in servers:
         choice = server_choice(server)
         if setup.options.yes:
             return choice, (say("server_taken", model=server.model, server=choice.reason),)
-        if not may_ask:
+        if ask is None:
             continue
-        match _ask_about(server):
-            case "yes":
+        match _ask_about(server, ask):
+            case "y":
                 return choice, ()
-            case "always":
+            case "a":
                 return choice, (save_model(setup, server.model),)
     local = local_choice(setup, catalog)
     offered = [say("server_beside", server=server_choice(each).reason, model=each.model) for each in servers]
-    if local is not None and (may_ask or not needs_weights(setup, local.model)):
-        return local, () if may_ask else tuple(offered)
-    if servers and not may_ask:
+    if local is not None and (ask is not None or not needs_weights(setup, local.model)):
+        return local, tuple(offered) if ask is None else ()
+    if servers and ask is None:
         raise Unauthorized(say("server_not_taken", variables=", ".join(key_variables(catalog)), offered="; ".join(offered)))
     raise no_model_error(catalog)
 
 
-def _ask_about(server: RunningServer) -> str:
+def _ask_about(server: RunningServer, ask: Ask) -> str:
     more = say("server_more", count=len(server.models) - 1) if len(server.models) > 1 else ""
-    question = say("server_offer", title=server.title, where=server.where, model=one_line(server.model, 100), more=more)
-    show_question(question)
-    answer = sys.stdin.readline()
-    if not answer:
-        raise InputError(say("left_alone"))
-    word = answer.strip().lower()
-    return "always" if word in ("a", "always") else "yes" if word in ("", "y", "yes") else "no"
+    intro = say("server_offer", title=server.title, where=server.where, model=one_line(server.model, 100), more=more)
+    try:
+        return ask(FirstQuestion((intro,), say("server_question"), {"y": "", "a": "", "n": ""}, say("server_why")))
+    except EOFError as error:
+        raise InputError(say("left_alone")) from error
 
 
 def save_model(setup: Setup, model: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.app.console import Messages, confirm
+from dragoman.app.asking import Ask, confirm
+from dragoman.app.console import Messages
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupts
 from dragoman.base.places import shorten_home
@@ -28,16 +29,17 @@ _TENTHS = 10
 _LEAST_BAR_COLUMNS, _MOST_BAR_COLUMNS = 5, 30
 
 
-def confirm_pull(model: LocalModel, setup: Setup, *, may_ask: bool) -> None:
+def confirm_pull(model: LocalModel, setup: Setup, ask: Ask | None) -> None:
     """Returns if the user agrees, otherwise raises InputError. An interrupted pull is continued without asking again."""
     if state_of(model, setup) != "absent":
         return
-    if not may_ask or sys.stdin is None or not sys.stdin.isatty():
+    if ask is None or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("weights_not_asked", name=model.name, size=size(model.bytes), licence=model.licence))
     sources, folder = download_sources(model, setup), shorten_home(setup.places.weights)
     title, licence, publisher = model.title, model.licence, model.publisher
     confirm(
-        say("weights_pull_it", title=title, size=size(model.bytes), licence=licence, publisher=publisher, sources=sources, folder=folder)
+        say("weights_pull_it", title=title, size=size(model.bytes), licence=licence, publisher=publisher, sources=sources, folder=folder),
+        ask,
     )
 
 

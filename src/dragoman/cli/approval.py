@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
 from dragoman.cli.preview import MAX_BLANKS, break_line, longest_blank
 from dragoman.cli.screen import Screen, Style
-from dragoman.values.calls import Allow, Deny, Intent, Tool
+from dragoman.values.calls import Allow, Deny, Intent, Only, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
 
@@ -55,12 +55,17 @@ class Asking(Protocol):
     @property
     def screen(self) -> QuestionScreen: ...
 
-    async def ask_key(self, prompt: str) -> str:
-        """One key, or several at once as they came."""
+    async def ask_key(self, prompt: str, keys: Collection[str]) -> str:
+        """One of the keys, in lower case, or ESCAPE. Whatever else is typed goes to the prompt (app/answers.py)."""
         ...
 
-    async def ask_line(self, prompt: str) -> str | None:
-        """None: the user gave up."""
+    async def ask_line(self, prompt: str, *, at_once: bool = False) -> str | None:
+        """None: the user gave up. What is typed before there was a pause goes to the prompt; `at_once`: the user has just asked for the
+        line, and may write on."""
+        ...
+
+    def keep(self, text: str) -> None:
+        """Put into the prompt what was no answer."""
         ...
 
     async def edit(self, text: str, name: str) -> str | None: ...
@@ -87,20 +92,30 @@ class Dialog:
         self._edit = edit
         self._stop = stop
 
-    async def ask_key(self, prompt: str) -> str:
-        await self._show_prompt(f"{lay_out(prompt, self.screen.columns - 10)} ")
-        key = await self._keyboard.read_key()
-        letter = key.strip()
-        return letter if len(letter) == 1 else key  # with Enter behind it, as one answers a program that asks line by line
+    async def ask_key(self, prompt: str, keys: Collection[str]) -> str:
+        shown = lay_out(prompt, self.screen.columns - 10)
+        while True:
+            await self._show(shown)
+            if key := await self._keyboard.read_answer(keys, lambda: self.screen.text(say("question_mark"), "bold")):
+                return key
+            self.screen.text("\n")
+            self.screen.message(say("kept_for_prompt" if self._keyboard.typed.strip() else "enter_alone"), "yellow")
 
-    async def ask_line(self, prompt: str) -> str | None:
+    async def ask_line(self, prompt: str, *, at_once: bool = False) -> str | None:
         """None: the user pressed Ctrl-D."""
+        if not at_once:
+            await self.screen.drain()
+            while not await self._keyboard.read_pause():
+                self.screen.message(say("kept_for_prompt"), "yellow")
         with self._keyboard.lend():
-            await self._show_prompt(prompt)
+            await self._show(prompt)
             answer = await self._keyboard.read_line()
         if answer is not None:
             self.screen.mark_line_ended()
         return answer
+
+    def keep(self, text: str) -> None:
+        self._keyboard.typed += f"{text}\n"
 
     async def edit(self, text: str, name: str) -> str | None:
         self.screen.to_line_start()
@@ -113,11 +128,8 @@ class Dialog:
         self._stop()
         return await asyncio.get_running_loop().create_future()
 
-    async def _show_prompt(self, prompt: str) -> None:
-        """Keys typed before the whole question is on the screen are discarded: they cannot be an answer to it."""
+    async def _show(self, prompt: str) -> None:
         self.screen.to_line_start()
-        await self.screen.drain()
-        self._keyboard.discard_typed()
         self.screen.text(prompt, "bold")
         await self.screen.drain()
 
@@ -153,17 +165,23 @@ class Questions:
         async with self._one_at_a_time:
             await _let_events_be_shown()
             with self._report.hold():
-                answer = await self._ask_question(question, choices)
-        if answer.isascii() and answer.isdecimal() and len(answer) < 4 and 1 <= int(answer) <= len(choices):
-            return choices[int(answer) - 1]
-        return answer
+                return await self._ask_question(question, choices)
 
     async def _ask_question(self, question: str, choices: Sequence[str]) -> str:
         screen = self._dialog.screen
         screen.line(escape_hidden(question), "bold")
         for number, choice in enumerate(choices, 1):
             screen.line(f"  {number}. {escape_hidden(choice, one_line=True)}")
-        return (await self._dialog.ask_line(say("choice_prompt" if choices else "answer_prompt")) or "").strip()
+        is_closed = isinstance(choices, Only)
+        prompt = say("number_prompt" if is_closed else "choice_prompt" if choices else "answer_prompt")
+        while True:
+            answer = (await self._dialog.ask_line(prompt) or "").strip()
+            if answer.isascii() and answer.isdecimal() and len(answer) < 4 and 1 <= int(answer) <= len(choices):
+                return choices[int(answer) - 1]
+            if not is_closed or not answer or answer in choices:
+                return answer
+            self._dialog.keep(answer)
+            screen.message(say("kept_no_number"), "yellow")
 
 
 class CallApproval:
@@ -183,14 +201,14 @@ class CallApproval:
     async def decide(self) -> Allow | Deny:
         self._show()
         while True:
-            key = await self._dialog.ask_key(self._choices())
+            key = await self._dialog.ask_key(self._choices(), self._keys())
             answer = await self._handle_key(key)
             if answer is not None:
                 return answer
 
     async def _handle_key(self, key: str) -> Allow | Deny | None:
         """None if the key does not decide: then the user is asked again."""
-        match key.lower():
+        match key:
             case "y":
                 self._echo("answered_yes")
                 return Allow(self._arguments)
@@ -211,12 +229,12 @@ class CallApproval:
                 return Deny(SAID_NO)
             case "r":
                 self._echo("answered_reason")
-                reason = await self._dialog.ask_line(say("reason_prompt"))
+                reason = await self._dialog.ask_line(say("reason_prompt"), at_once=True)
                 if reason is None:
                     return None
                 return Deny(REFUSED.format(reason=reason.strip()) if reason.strip() else SAID_NO)
             case "v" if self._kind == "edit":
-                self._screen.text("\n")
+                self._end_mark()
                 self._show_preview(whole=True)
             case "e":
                 self._echo("answered_edit")
@@ -228,9 +246,23 @@ class CallApproval:
                 self._echo("answered_stop")
                 return await self._dialog.stop_run()
             case _:
-                wrong = say("many_keys") if len(key) > 1 else say("wrong_key", key=escape_hidden(key, one_line=True))
-                self._screen.text(f"{wrong}\n", "yellow")
+                self._explain()
         return None
+
+    def _keys(self) -> str:
+        """The keys that this question has. `?` explains them."""
+        always = "" if self._intent.guarded else "asbf" if self._intent.prefix else "as"
+        return f"y{always}nre{'v' if self._kind == 'edit' else ''}?"
+
+    def _explain(self) -> None:
+        always = "" if self._intent.guarded else say("approval_why_always")
+        self._end_mark()
+        for line in filter(None, (say("approval_why"), always, say("approval_why_keys"))):
+            self._screen.message(line)
+
+    def _end_mark(self) -> None:
+        """A new line behind the question, where it is asked on one."""
+        self._screen.text("\n")
 
     # --- what is asked
 

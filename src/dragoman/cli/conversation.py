@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
+from dragoman.app.asking import LineQuestions
 from dragoman.app.connecting import connect_model
 from dragoman.app.console import Messages
 from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
@@ -41,9 +42,9 @@ RECALLED_LINES = 60
 
 
 class Conversation:
-    """One agent, one terminal. `run` returns the exit code once the user has left."""
+    """One agent, one terminal. `run` returns the exit code once the user has left. `by_line` asks outside runs."""
 
-    def __init__(self, setup: Setup, screen: Screen, copy: Output | None = None) -> None:
+    def __init__(self, setup: Setup, by_line: LineQuestions, screen: Screen, copy: Output | None = None) -> None:
         self.screen = screen
         self.usage = Usage()
         self.cost_usd: float | None = None
@@ -53,6 +54,7 @@ class Conversation:
         self.may_retry = False
         self.setup = setup
         self._copy = copy
+        self._by_line = by_line
         self.store = FileStore(setup.places.sessions)
         self._keyboard = Keyboard()
         self._signals = Signals(self._keyboard)
@@ -188,9 +190,8 @@ class Conversation:
         self._exit_code = code
 
     def _take_typed_ahead(self) -> str:
-        """Text typed during a run is put into the next prompt, where the user sees it before sending it."""
-        typed, self._keyboard.typed = self._keyboard.typed, ""
-        return " ".join("".join(char if char.isprintable() else " " for char in typed).split())
+        """Text typed during a run or at a question is put into the next prompt, where the user sees it before sending it."""
+        return " ".join(f"{self._by_line.take_draft()} {self._keyboard.take_typed()}".split())
 
     # --- the model's turn
 
@@ -273,7 +274,7 @@ class Conversation:
 
         before = self.agent.provider
         try:
-            require_weights(self.setup, name, may_ask=True)
+            require_weights(self.setup, name, self._by_line)
             self.agent.change_model(connect_model(self.setup, self.agent.blobs, name))
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")

@@ -82,7 +82,7 @@ class Headless:
         setup = set_up(self._options)
         self._messages.choose_color(setup.config.color)
         prompt = read_prompt(self._options.prompt, self._notice)
-        setup = choose_first_model(setup, may_ask=False)
+        setup = choose_first_model(setup, None)
         outcome = run_loop(lambda: self._answer(setup, prompt))
         for notice in tidy_sessions(setup):
             self._notice(notice)

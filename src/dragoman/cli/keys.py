@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
+import re
 import termios
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Any
 
-QUIET_S = 0.04
-"""Keys closer together than this are delivered as one string: a paste may arrive in pieces, and an arrow key is several bytes."""
+from dragoman.app.answers import ENTER, QUIET_S, Answers, apply_erasing
+
+BURST_S = 0.04
+"""Keys closer together than this are delivered as one string: an arrow key is several bytes, and Esc is one of them."""
 ESCAPE = "\x1b"
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+"""What an arrow key sends, or Alt with a letter: it types nothing."""
+_ENTERS = "\r\n"
 
 
 class Keyboard:
     """Between `open` and `close` keys are not echoed and arrive one by one; Ctrl-C, Ctrl-Z and Ctrl-\\ still send signals.
 
-    Keys typed while no `read_key` waits are kept in `typed`; a single Esc calls `on_escape` instead.
+    What answers no question is kept in `typed`, for the next prompt; a single Esc calls `on_escape` instead.
     """
 
     def __init__(self, descriptor: int = 0) -> None:
@@ -25,8 +32,14 @@ class Keyboard:
         self._before: list[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Future[str] | None = None
+        self._answers: Answers[str] = Answers(())
+        self._on_ready: Callable[[], None] | None = None
+        self._has_typed = False
+        """Whether something was typed at the question that is open, and did not answer it."""
         self._burst = bytearray()
-        self._quiet: asyncio.TimerHandle | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs out at the end of a burst, or, while a question is open, after a pause."""
         self._is_lent = False
         self.on_escape: Callable[[], None] | None = None
         self.on_gone: Callable[[], None] | None = None
@@ -36,7 +49,7 @@ class Keyboard:
     # --- terminal modes
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self.typed = loop, ""
+        self._loop = loop
         self._before = termios.tcgetattr(self._fd)
         self.resume()
         loop.add_reader(self._fd, self._on_readable)
@@ -49,9 +62,8 @@ class Keyboard:
         self._set(before)
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
-        if self._quiet is not None:
-            self._quiet.cancel()
-            self._quiet = None
+        self._set_timer(None)
+        self.typed += _SEQUENCE.sub("", self._take_burst())
 
     def resume(self) -> None:
         """Switch to single keys: in `open`, and when the stopped program continues."""
@@ -86,13 +98,31 @@ class Keyboard:
 
     # --- what is typed
 
-    async def read_key(self) -> str:
-        """The next key. Several at once (a paste, an arrow key) come as one string. Call `discard_typed` first to drop earlier keys."""
+    async def read_answer(self, keys: Collection[str], on_ready: Callable[[], None]) -> str:
+        """One of the keys, or ESCAPE. Empty: something else was typed, and then there was a pause. `on_ready` is called once there was a
+        pause since the question came up: from then on a key can be an answer."""
+        self._answers, self._on_ready, self._has_typed = Answers(keys), on_ready, False
         self._waiting = asyncio.get_running_loop().create_future()
+        self._set_timer(BURST_S if self._burst else QUIET_S)
         try:
             return await self._waiting
         finally:
             self._waiting = None
+            self.typed += "".join(self._answers.put_off())
+            if not self._burst:
+                self._set_timer(None)
+
+    async def read_pause(self) -> bool:
+        """Wait for a pause in typing. False: something was typed before it came."""
+        ready: list[bool] = []
+
+        def end() -> None:
+            ready.append(True)
+            if self._waiting is not None:
+                self._waiting.set_result("")
+
+        await self.read_answer((), end)
+        return bool(ready)
 
     async def read_line(self) -> str | None:
         """A line, edited by the terminal itself: only inside `lend`. None: the user pressed Ctrl-D."""
@@ -105,14 +135,10 @@ class Keyboard:
             loop.remove_reader(self._fd)
         return data.decode("utf-8", "replace").rstrip("\r\n") if data else None
 
-    def discard_typed(self) -> None:
-        """Drop everything typed so far: it cannot be the answer to a question that was not asked yet."""
-        self._burst.clear()
-        self.typed = ""
-        try:
-            termios.tcflush(self._fd, termios.TCIFLUSH)
-        except termios.error:
-            pass
+    def take_typed(self) -> str:
+        """What was typed and answered nothing."""
+        typed, self.typed = self.typed, ""
+        return apply_erasing(typed)
 
     def _on_readable(self) -> None:
         data = self._read()
@@ -121,23 +147,60 @@ class Keyboard:
         if not data:
             return self._close_gone()
         self._burst += data
-        if self._quiet is not None:
-            self._quiet.cancel()
-        if self._loop is not None:
-            self._quiet = self._loop.call_later(QUIET_S, self._deliver)
+        self._set_timer(BURST_S)
+
+    def _set_timer(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None or self._loop is None else self._loop.call_later(seconds, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._burst:
+            self._deliver()
+        elif self._waiting is not None and not self._waiting.done():
+            self._rest(self._waiting)
 
     def _deliver(self) -> None:
-        self._quiet = None
-        keys = self._burst.decode("utf-8", "replace")
-        self._burst.clear()
-        if self._waiting is not None:
-            if keys and not self._waiting.done():
-                self._waiting.set_result(keys)
-        elif keys == ESCAPE:
-            if self.on_escape is not None:
+        """The end of a burst. While a question is open, a pause is waited for then."""
+        keys, waiting = self._take_burst(), self._waiting
+        if waiting is None or waiting.done():
+            if keys == ESCAPE and self.on_escape is not None:
                 self.on_escape()
-        elif ESCAPE not in keys:
-            self.typed += keys
+            self.typed += _SEQUENCE.sub("", keys)
+        elif keys == ESCAPE:
+            waiting.set_result(ESCAPE)
+        else:
+            self._hear(keys, waiting)
+            self._set_timer(QUIET_S)
+
+    def _take_burst(self) -> str:
+        keys = self._decoder.decode(bytes(self._burst))
+        self._burst.clear()
+        return keys
+
+    def _hear(self, keys: str, waiting: asyncio.Future[str]) -> None:
+        """One key, or a key and Enter, may answer. More than that was pasted, or is a word."""
+        answer, typed = "", ""
+        if len(keys) > 2 or (keys[1:] and keys[1] not in _ENTERS) or ESCAPE in keys:
+            typed = "".join((*self._answers.put_off(), _SEQUENCE.sub("", keys)))
+        else:
+            for char in keys:
+                heard = self._answers.press(char, ENTER if char in _ENTERS else char)
+                answer = answer or heard.answer
+                typed += "".join(heard.typed)
+        self.typed += typed
+        self._has_typed = self._has_typed or bool(typed) or ESCAPE in keys
+        if answer:
+            waiting.set_result(answer)
+
+    def _rest(self, waiting: asyncio.Future[str]) -> None:
+        answer = self._answers.rest().answer
+        if answer or self._has_typed:
+            waiting.set_result(answer)
+            return
+        if self._on_ready is not None:
+            self._on_ready()
 
     def _on_line(self, arrived: asyncio.Future[bytes]) -> None:
         if not arrived.done() and (data := self._read()) is not None:

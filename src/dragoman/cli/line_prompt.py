@@ -36,6 +36,8 @@ class LinePrompt:
 
     def _read_line(self, mark: str, typed: str = "") -> str:
         mark = self._screen.readable(mark)
+        shown = typed if self._readline is None else ""  # it cannot be edited then, and is sent with the line
+        mark += shown
         if self._screen.descriptor != 1:
             self._screen.text(mark)
             mark = ""
@@ -43,7 +45,7 @@ class LinePrompt:
         if self._readline is not None:
             self._readline.set_startup_hook(lambda: self._readline.insert_text(typed) if typed else None)
         try:
-            return input(mark)
+            return shown + input(mark)
         finally:
             self._screen.mark_line_ended()
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from dragoman.app.asking import LineQuestions, confirm
 from dragoman.app.choice import choose_model
 from dragoman.app.connecting import MakeTransport, choose_first_model, connect_model
-from dragoman.app.console import Messages, confirm
+from dragoman.app.console import Messages
 from dragoman.app.live import LiveRun
 from dragoman.app.live_checks import SEARCH_TOKENS
 from dragoman.app.live_recording import record_with, require_writable
@@ -45,7 +46,7 @@ def run_live(options: Options) -> tuple[str, int]:
     if options.record:
         _require_http(setup)
     # Here --yes agrees to the requests, not to downloading a model.
-    chosen = choose_first_model(replace(setup, options=replace(options, yes=False)), may_ask=True)
+    chosen = choose_first_model(replace(setup, options=replace(options, yes=False)), LineQuestions())
     return LiveCommand(replace(chosen, options=options)).run()
 
 

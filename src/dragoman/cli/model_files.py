@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.app.asking import LineQuestions
 from dragoman.app.options import Options
 from dragoman.app.pulling import confirm_pull, fetch_weights, state_of
 from dragoman.app.setup import Setup, set_up
@@ -66,7 +67,7 @@ def pull_weights(options: Options, name: str) -> str:
     if path := find(model.name, folder):
         return _pull_output(options, model, path, say("weights_are_here", name=model.name, path=path))
     if not options.yes and not options.source:
-        confirm_pull(model, setup, may_ask=True)
+        confirm_pull(model, setup, LineQuestions())
     path = fetch_weights(model, setup)
     return _pull_output(options, model, path, say("weights_pulled", name=model.name, path=path, size=size(model.bytes)))
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from dragoman.app.asking import Ask, FirstQuestion
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.cli.first_questions import Ask, FirstQuestion
 
 if TYPE_CHECKING:
     from dragoman.app.mcp_rows import ServerRow

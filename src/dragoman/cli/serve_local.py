@@ -7,6 +7,7 @@ import socket
 import threading
 from typing import Any
 
+from dragoman.app.asking import LineQuestions
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
 from dragoman.base.words import say
@@ -45,7 +46,7 @@ def start(options: Options) -> tuple[Any, str]:
     setup = set_up(options)
     local = catalog_of(setup)["local"]
     name = (options.words[0].removeprefix("local/") if options.words else "") or local.default_model
-    require_weights(setup, f"local/{name}", may_ask=True)
+    require_weights(setup, f"local/{name}", LineQuestions())
     path = weights_of(name, setup.env)
     check_weights(path)
     profile = profile_for(local, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.app.console import confirm
+from dragoman.app.asking import confirm
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
 from dragoman.base import jsontext

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from dragoman.app.asking import Ask, FirstQuestion, LineQuestions
 from dragoman.app.connecting import choose_first_model
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
@@ -19,50 +20,52 @@ if TYPE_CHECKING:
     from dragoman.app.config_tables import FolderTrust
     from dragoman.app.trust import Answer
     from dragoman.cli.conversation import Conversation
-    from dragoman.cli.first_questions import FirstQuestion
 
 
 def converse(options: Options) -> int:
     """Talk until the user leaves, and return the exit code. Raises DragomanError if it cannot start."""
+    by_line = LineQuestions()
+
+    def ask(question: FirstQuestion) -> str:
+        return _ask(question, by_line)
+
     try:
-        setup = set_up(options, ask_trust=_ask_trust)
-        _ask_about_offers(setup)
+        setup = set_up(options, ask_trust=lambda trust: _ask_trust(trust, ask))
+        _ask_about_offers(setup, ask)
     except EOFError:  # the user left at the question
         return 0
     if setup.config.ui.mode == "plain" or not _can_be_live(options):
-        return open_conversation(choose_first_model(setup, may_ask=True)).run()
+        return open_conversation(choose_first_model(setup, by_line), by_line).run()
     from dragoman.tui.opening import open_live
 
-    return open_live(setup).run()
+    return open_live(setup, by_line).run()
 
 
-def _ask_trust(trust: FolderTrust) -> Answer:
+def _ask_trust(trust: FolderTrust, ask: Ask) -> Answer:
     from dragoman.cli.first_questions import trust_question
 
-    return "yes" if _ask(trust_question(trust)) == "y" else "no"
+    return "yes" if ask(trust_question(trust)) == "y" else "no"
 
 
-def _ask_about_offers(setup: Setup) -> None:
+def _ask_about_offers(setup: Setup, ask: Ask) -> None:
     """Ask once about servers and hooks that the project brings. Raises EOFError if the user leaves."""
     if not setup.trust.is_trusted or not (has_server_files(setup) or may_have_hooks(setup)):
         return
     from dragoman.cli.offers import ask_about_offers
 
-    if problem := ask_about_offers(setup, _ask):
+    if problem := ask_about_offers(setup, ask):
         if (first := sys.modules.get("dragoman.tui.first")) is not None:
             first.take_back()
         Messages().line(problem)
 
 
-def _ask(question: FirstQuestion) -> str:
+def _ask(question: FirstQuestion, by_line: LineQuestions) -> str:
     """Under the first frame of a conversation where there is one; else line by line, on a terminal in its usual mode."""
     if (first := sys.modules.get("dragoman.tui.first")) is not None and first.shown is not None:
         from dragoman.tui.question_frame import ask_in_frame
 
         return ask_in_frame(first.shown, question)
-    from dragoman.cli.first_questions import ask_by_line
-
-    return ask_by_line(question)
+    return by_line(question)
 
 
 def _can_be_live(options: Options) -> bool:
@@ -77,7 +80,7 @@ def _can_be_live(options: Options) -> bool:
     return can_draw(dict(os.environ))
 
 
-def open_conversation(setup: Setup) -> Conversation:
+def open_conversation(setup: Setup, by_line: LineQuestions) -> Conversation:
     """Raises InputError on Windows, which lacks termios."""
     try:
         from dragoman.cli.conversation import Conversation
@@ -85,7 +88,7 @@ def open_conversation(setup: Setup) -> Conversation:
         if error.name == "termios":
             raise InputError(say("no_termios")) from error
         raise
-    return Conversation(setup, *_open_outputs(setup))
+    return Conversation(setup, by_line, *_open_outputs(setup))
 
 
 def _open_outputs(setup: Setup) -> tuple[Screen, Output | None]:

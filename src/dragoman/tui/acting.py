@@ -75,19 +75,31 @@ class KeyActions:
         if self._canvas.overlay is not None:
             self._press_in_overlay(event)
         elif isinstance(event, Key) and self._dialog.is_open and self._table.get(event.name) in _BESIDE_A_QUESTION:
+            self._dialog.put_off()
             self._act(self._table[event.name])
-        elif self._dialog.takes_keys:
+        elif self._dialog.is_open:
             self._dialog.press(event)
         elif isinstance(event, Paste):
             self._prompt.paste(event)
         else:
-            if self._dialog.is_open:
-                self._dialog.put_off()
             self._press_key(event)
         self._canvas.request(for_key=True)
 
+    def write(self, event: Key | Paste) -> None:
+        """Into the prompt while a question is open, or as it closes: nothing is sent, and no letter acts on what is running."""
+        composer = self._prompt.composer
+        if isinstance(event, Paste):
+            self._prompt.paste(event)
+        elif event.name == "enter":
+            if not composer.is_empty:
+                composer.newline()
+        elif self._vim is None or not self._vim.press(event, self._canvas.columns - 3):
+            composer.press(event.name, event.text)
+        self._prompt.refresh()
+
     def _press_in_overlay(self, event: Key | Paste) -> None:
         overlay = self._canvas.overlay
+        self._dialog.put_off()
         if overlay is not None and not overlay.press(event) and self._canvas.overlay is overlay:
             self._canvas.leave_overlay()
 

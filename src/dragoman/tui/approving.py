@@ -66,8 +66,11 @@ class LiveApproval(CallApproval):
             return None
         answer = await super()._handle_key(key)
         if isinstance(answer, Allow):
-            self._note(self._call.id, "edited" if self._arguments else _ANSWERS.get(key.lower(), "yes"))
+            self._note(self._call.id, "edited" if self._arguments else _ANSWERS.get(key, "yes"))
         return answer
+
+    def _end_mark(self) -> None:
+        """The question is not on a line of its own."""
 
     def _open_file(self) -> None:
         """The whole file as it is now."""

@@ -1,14 +1,18 @@
-"""Questions of a run in the live region: the subject is committed above, the question is shown below until a key answers it."""
+"""Questions of a run in the live region: the subject is committed above, the question is shown below until it is answered.
+
+Which keys answer is decided in app/answers.py. All others go to the prompt, which is shown under the question once something is in it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
+from dragoman.app.answers import ENTER, QUIET_S, Answers, Heard
 from dragoman.base.words import say
+from dragoman.cli.keys import ESCAPE
 from dragoman.cli.screen import Style
 from dragoman.tui.canvas import Canvas
 from dragoman.tui.composer import Composer
@@ -21,9 +25,8 @@ if TYPE_CHECKING:
     from dragoman.tui.calls import Folded
 
 STYLES: dict[Style, str] = {"": "", "dim": "dim", "red": "bad", "green": "good", "yellow": "warn", "cyan": "accent", "bold": "bold"}
-QUIET_S = 0.6
-"""While the user is writing, a question waits so long for a pause: a letter of a word must not answer it."""
-
+_SOON: Line = (Span("…", "dim"),)
+"""Stands under a question until a key can answer it."""
 _LIST_ROW = re.compile(r"( *)(?:\S+(?: \S+){0,2} {2,})?")
 
 
@@ -65,21 +68,25 @@ class Printer:
 
 
 class _QuestionPage(Printer):
-    """Where a question is shown. What only says that a key means nothing stays in the live region."""
-
-    def __init__(self, canvas: Canvas) -> None:
-        super().__init__(canvas)
-        self.hint = ""
+    """Where a question is shown, and under it what was answered."""
 
     def text(self, text: str, style: Style = "") -> None:
-        if style == "yellow":
-            self.hint = text.strip()
-        else:
-            self._canvas.commit([(Span("  └ ", "dim"), Span(text.strip(), "dim"))])
+        self._canvas.commit([(Span("  └ ", "dim"), Span(text.strip(), "dim"))])
+
+
+def answer_row(answers: Answers[Key | Paste], *, is_kept: bool, has_draft: bool) -> Line:
+    """The row under a question: whether keys answer it now, and what Enter would answer. `is_kept`: a key has gone to the prompt."""
+    if answers.is_held:
+        return (Span(f"› {answers.chosen}", "question"), Span(f"  {say('tui.answer_held')}", "dim"))
+    if not answers.is_ready:
+        return line(say("tui.answer_kept"), "warn") if is_kept else _SOON
+    if answers.chosen and not has_draft:
+        return (Span(f"› {answers.chosen}", "question"), Span(f"  {say('tui.answer_marked')}", "dim"))
+    return (Span("› ", "question"), Span(say("tui.answer_ready"), "dim"))
 
 
 class LiveDialog:
-    """Implements cli.approval.Asking. `press` gets the keys while a question is open."""
+    """Implements cli.approval.Asking. `press` gets the keys while a question is open; `write` takes those that belong to the prompt."""
 
     def __init__(
         self,
@@ -87,24 +94,32 @@ class LiveDialog:
         *,
         edit: Callable[[str, str], Awaitable[str | None]],
         stop: Callable[[], None],
-        is_writing: Callable[[], bool],
+        write: Callable[[Key | Paste], None],
+        has_draft: Callable[[], bool],
         on_asked: Callable[[], None],
     ) -> None:
         self._canvas = canvas
         self.screen = _QuestionPage(canvas)
         self._edit = edit
         self._stop = stop
-        self._is_writing = is_writing
+        self._write = write
+        self._has_draft = has_draft
         self._on_asked = on_asked
         self._prompt = ""
         self._lay_out: Callable[[int], list[Line]] | None = None
         """Of an approval: its question and keys at a width."""
         self._answer: asyncio.Future[str | None] | None = None
-        self._armed_s = 0.0
+        self._answers: Answers[Key | Paste] = Answers(())
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_kept = False
+        """Whether the last key went to the prompt."""
         self._early: list[Key | Paste] = []
-        """What came behind the key that answered, before that was heeded: it belongs to the line that the answer asks for, if it does."""
-        self.composer: Composer | None = None
-        """Where a question wants a line."""
+        """What came behind the key that answered, before that was heeded: it belongs to the line that the answer asks for, if it does,
+        and else to the prompt."""
+        self._line: Composer | None = None
+        """Where a question wants a line,"""
+        self._takes_line = False
+        """and whether keys go there yet."""
         self.subject: Folded | None = None
         """The edit that is asked about, for Ctrl-O."""
 
@@ -113,9 +128,9 @@ class LiveDialog:
         return self._answer is not None
 
     @property
-    def takes_keys(self) -> bool:
-        """False while the user is still writing something else."""
-        return self.is_open and time.monotonic() >= self._armed_s
+    def composer(self) -> Composer | None:
+        """The line that the keys go to, if a question wants one."""
+        return self._line if self._takes_line or not self._has_draft() else None
 
     def commit(self, lay_out: Callable[[int], list[Line]]) -> None:
         self._canvas.commit(lay_out(self._canvas.columns))
@@ -124,30 +139,40 @@ class LiveDialog:
         """How the question is shown from now on; None: as the words it is asked with."""
         self._lay_out = lay_out
 
-    def put_off(self) -> None:
-        """The user wrote on: the question waits for the next pause."""
-        self._armed_s = time.monotonic() + QUIET_S
-
     def lines(self) -> list[Line]:
         """The question, for the live region."""
         columns = self._canvas.columns
-        if self._lay_out is not None and self.composer is None:
+        if self._lay_out is not None and self._line is None:
             rows = self._lay_out(columns)
-        else:
+        elif self._line is None or self._takes_line:
             rows = [row for each in self._prompt.split("\n") for row in wrap(line(each, "question"), columns)]
-        if self.screen.hint:
-            rows.append(line(visible(self.screen.hint), "warn"))
+        else:
+            rows = list[Line]()  # it wants no answer yet
+        if self._line is None:
+            rows += wrap(answer_row(self._answers, is_kept=self._is_kept, has_draft=self._has_draft()), columns)
+        elif self._has_draft():
+            rows += wrap(line(say("tui.draft_kept" if self._takes_line else "tui.line_kept"), "warn"), columns)
+        elif not self._takes_line:
+            rows.append(_SOON)
         return rows
 
-    async def ask_key(self, prompt: str) -> str:
+    async def ask_key(self, prompt: str, keys: Collection[str]) -> str:
+        self._answers = Answers(keys)
         return await self._ask(prompt) or ""
 
-    async def ask_line(self, prompt: str) -> str | None:
-        self.composer = Composer()
+    async def ask_line(self, prompt: str, *, at_once: bool = False) -> str | None:
+        self._line, self._takes_line = composer, _ = Composer(), at_once
         try:
             return await self._ask(prompt.strip())
+        except asyncio.CancelledError:
+            if not composer.is_empty:  # the run was stopped: what was written is not lost
+                self.keep(composer.whole_text())
+            raise
         finally:
-            self.composer = None
+            self._line, self._takes_line = None, False
+
+    def keep(self, text: str) -> None:
+        self._write(Paste(text))
 
     async def edit(self, text: str, name: str) -> str | None:
         return await self._edit(text, name)
@@ -158,49 +183,110 @@ class LiveDialog:
 
     async def _ask(self, prompt: str) -> str | None:
         self._prompt = prompt
+        self._is_kept = False
         self._answer = asyncio.get_running_loop().create_future()
-        self._armed_s = time.monotonic() + (QUIET_S if self._is_writing() and self.composer is None else 0)
+        self._wait()
         early, self._early = self._early, list[Key | Paste]()
-        if self.composer is not None:
-            for event in early:
-                self.press(event)
+        for event in early:
+            self.press(event)
         self._on_asked()
         self._canvas.request()
         try:
             return await self._answer
         finally:
             self._answer = None
-            asyncio.get_running_loop().call_soon(self._early.clear)
+            self._give_up_waiting()
+            self._early[:0] = self._answers.put_off()
+            asyncio.get_running_loop().call_soon(self._write_early)
             self._canvas.request()
 
+    # --- keys
+
     def press(self, event: Key | Paste) -> None:
-        """One key or paste of the user's, while the question is open."""
+        """Take one key or paste of the user's, while the question is open."""
         if self._answer is None:
             return
         if self._answer.done():
             self._early.append(event)
-            return
-        self.screen.hint = ""
-        if self.composer is not None:
-            self._press_in_line(event)
-        elif isinstance(event, Paste):
-            self.screen.hint = say("many_keys")
-        elif event.name in ("esc", "ctrl-c"):
-            self._answer.set_result("\x1b")
-        elif event.text:
-            self._answer.set_result(event.text)
+        elif self._line is not None and self._takes_line:
+            self._press_in_line(self._line, event)
+        elif isinstance(event, Key) and event.name in ("esc", "ctrl-c"):
+            self._leave_question()
+        else:
+            self._take(self._hear(event))
+            self._wait()
         self._canvas.request()
 
-    def _press_in_line(self, event: Key | Paste) -> None:
-        if self._answer is None or self.composer is None:
+    def put_off(self) -> None:
+        """Wait for the next pause: keys were pressed that were meant for something else."""
+        for event in self._answers.put_off():
+            self._write(event)
+        self._wait()
+
+    def _hear(self, event: Key | Paste) -> Heard[Key | Paste]:
+        if self._line is not None:
+            return Heard(typed=(event,))
+        return self._answers.press(event, key_of(event), has_draft=self._has_draft())
+
+    def _take(self, heard: Heard[Key | Paste]) -> None:
+        for event in heard.typed:
+            self._write(event)
+        self._is_kept = bool(heard.typed)
+        if heard.answer and self._answer is not None and not self._answer.done():
+            self._answer.set_result(heard.answer)
+
+    def _leave_question(self) -> None:
+        if self._lay_out is None and self._line is not None:
+            self._stop()  # it is the model that asks; the run ends this question with itself
+        elif self._answer is not None:
+            self._answer.set_result(ESCAPE if self._line is None else None)
+
+    def _press_in_line(self, composer: Composer, event: Key | Paste) -> None:
+        if self._answer is None:
             return
         if isinstance(event, Paste):
-            self.composer.paste(event.text)
+            composer.paste(event.text)
         elif event.name == "enter":
-            self._answer.set_result(self.composer.take())
-        elif event.name in ("esc", "ctrl-c") and self._lay_out is None:
-            self._stop()  # it is the model that asks; the run ends this question with itself
-        elif event.name in ("esc", "ctrl-c", "ctrl-d"):
+            self._answer.set_result(composer.take())
+        elif event.name in ("esc", "ctrl-c"):
+            self._leave_question()
+        elif event.name == "ctrl-d":
             self._answer.set_result(None)
         else:
-            self.composer.press(event.name, event.text)
+            composer.press(event.name, event.text)
+
+    def _write_early(self) -> None:
+        """Keys behind an answer that asked for nothing more."""
+        early, self._early = self._early, list[Key | Paste]()
+        for event in early:
+            self._write(event)
+        if early:
+            self._canvas.request()
+
+    # --- pauses
+
+    def _wait(self) -> None:
+        self._give_up_waiting()
+        if self._answer is not None:
+            self._timer = asyncio.get_running_loop().call_later(QUIET_S, self._rest)
+
+    def _give_up_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _rest(self) -> None:
+        self._timer = None
+        if self._canvas.is_behind:  # the terminal is slow: the question is not on the screen yet
+            return self._wait()
+        if self._line is not None:
+            self._takes_line = True
+        else:
+            self._take(self._answers.rest())
+        self._canvas.request()
+        return None
+
+
+def key_of(event: Key | Paste) -> str:
+    """The key as `Answers` knows it."""
+    return "" if isinstance(event, Paste) else ENTER if event.name == "enter" else event.text

@@ -61,6 +61,11 @@ class Canvas:
         """The width of a row: one column less than the window has."""
         return self._size[0] - 1
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the terminal has not taken the last frame yet."""
+        return self.terminal.is_behind
+
     def commit(self, lines: Iterable[Line]) -> None:
         """Write lines to the terminal's own history. They are never changed afterwards."""
         rows = list(lines)

@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
 
 
+_DRAFT_ROWS = 3
+"""Of what is written in the prompt, while a question is open."""
+
+
 class LiveConversation:
     """One agent, one terminal. `run` returns the exit code once the user has left. Implements cli.commands.Talk."""
 
@@ -92,7 +96,8 @@ class LiveConversation:
             self.canvas,
             edit=self.edit,
             stop=lambda: self._turns.stop(),
-            is_writing=lambda: not self._prompt.composer.is_empty,
+            write=lambda event: self._keys.write(event),
+            has_draft=lambda: not self._prompt.composer.is_empty,
             on_asked=lambda: self._notify(say("conversation.asks")),
         )
         self._questions = Questions(
@@ -237,16 +242,18 @@ class LiveConversation:
             above = [*above[: -1 or None], *panel, *above[-1:]] if len(above) > 1 else [*panel, *above]
         above += waiting_lines(self._turns.unsaid, self._turns.queued, columns)
         answering = self._dialog.composer
-        is_hidden = asking and answering is None and self._dialog.takes_keys
+        is_hidden = asking and answering is None and self._prompt.composer.is_empty
+        composer = None if is_hidden else answering or self._prompt.composer
+        typed_rows = 0 if composer is None else min(len(composer.layout(columns - 3)[0]), _DRAFT_ROWS)
         return lay_out(
-            None if is_hidden else answering or self._prompt.composer,
+            composer,
             self.canvas.theme,
             size,
             above=above,
             menu=[] if asking else self._prompt.menu_lines(columns, most_rows(size[1]) - 2),
             menu_caret=None if asking else self._prompt.menu_caret,
             status=self._status(columns),
-            most=question_rows(size[1], len(above) + 2 - is_hidden) if asking else 0,
+            most=question_rows(size[1], len(above) + 1 + typed_rows) if asking else 0,
             placeholder="" if answering else say(self._turns.placeholder),
         )
 

@@ -28,6 +28,8 @@ _ALONE = ("--trust", "--yes", "--text-tools", "--resume", "-c", "--continue", "-
 _WITH_VALUE = ("-m", "--model", "--fallback", "--approval", "--max-turns", "--include", "--config", "-C", "--directory", "--lang")
 
 shown: FirstFrame | None = None
+taken: FirstFrame | None = None
+"""The frame that was removed: what was typed in it is not lost."""
 
 
 class FirstFrame:
@@ -88,6 +90,17 @@ class FirstFrame:
             placeholder=say("conversation.placeholder"),
         )
         self.terminal.write_frame(self.live.frame(frame, (), size))
+
+    def keep(self, event: Key | Paste) -> None:
+        """Take what is typed at a question into the prompt; nothing is sent by it."""
+        if isinstance(event, Key) and event.name == "enter":
+            event = Key("ctrl-j")
+        if self.waiting or (isinstance(event, Paste) and may_name_image(event.text)):
+            self.waiting.append(event)
+        elif isinstance(event, Paste):
+            self.composer.paste(event.text)
+        elif event.name != "ctrl-j" or not self.composer.is_empty:
+            self.composer.press(event.name, event.text)
 
     # --- in the thread
 
@@ -151,8 +164,10 @@ def hand_over() -> FirstFrame | None:
 
 def take_back() -> None:
     """Remove the frame and restore the terminal: for an error, or a question before the conversation."""
+    global taken
     frame = hand_over()
     if frame is not None:
+        taken = frame
         frame.terminal.write(frame.live.erase())
         frame.terminal.close()
 

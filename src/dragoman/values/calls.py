@@ -259,6 +259,10 @@ loop of the run while it asks. With Later the run ends and the call waits. If it
 handler is told."""
 
 
+class Only(tuple[str, ...]):
+    """Choices besides which there is no answer: where a person may not answer in words of their own."""
+
+
 AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 """Asks a person the model's own question, with its choices, and returns the answer. It may be async or plain, as Ask."""
 

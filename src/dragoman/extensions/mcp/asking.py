@@ -12,7 +12,7 @@ from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.extensions.mcp.contracts import Elicit, Elicitation, Elicited
-from dragoman.values.calls import AskUser
+from dragoman.values.calls import AskUser, Only
 from dragoman.values.errors import Cancelled
 
 MAX_FIELDS = 20
@@ -47,7 +47,7 @@ async def _open_page(ask_user: AskUser, server: str, question: Elicitation) -> E
     """The address is shown whole, and never opened for the user: it is the server's."""
     opened, declined = say("mcp_servers.page_opened"), say("mcp_servers.declines")
     words = say("mcp_servers.asks_page", server=server, message=_visible(question.message), url=_visible(question.url))
-    answer = await _ask(ask_user, words, (opened, declined))
+    answer = await _ask(ask_user, words, Only((opened, declined)))
     return Elicited("accept" if answer in (opened, "1") else "decline")
 
 
@@ -58,7 +58,7 @@ async def _fill_form(ask_user: AskUser, server: str, question: Elicitation) -> E
     required = schema.get("required") if isinstance(schema.get("required"), list) else []
     accepts, declines = say("mcp_servers.accepts"), say("mcp_servers.declines")
     words = say("mcp_servers.asks_form", server=server, message=_visible(question.message), count=len(fields))
-    answer = await _ask(ask_user, words, (accepts, declines))
+    answer = await _ask(ask_user, words, Only((accepts, declines)))
     if answer not in (accepts, "1"):
         return Elicited("decline")
     content: dict[str, Any] = {}

@@ -82,7 +82,10 @@ TEXTS = {
     "because_local": "because {reason}",
     "nothing_else": "no key is set and no server answers",
     "server_at": "{title} at {where}",
-    "server_offer": "No key is set. {title} answers at {where} with {model}{more}. Use it? [Y]es, [a]lways, [n]o:",
+    "server_offer": "No key is set. {title} answers at {where} with {model}{more}.",
+    "server_question": "Use it?   y yes   a always   n no   ? why",
+    "server_why": "Your prompts, and what the model reads in this folder, go to that server.\n"
+    "Yes: for this start. Always: the model is written into your configuration. No: another way to a model is looked for.",
     "server_more": " (and {count} more)",
     "server_taken": "no key is set, so {model} is used ({server})",
     "server_beside": "{server} is running; use it with --yes or -m {model}",
@@ -101,7 +104,6 @@ TEXTS = {
     "trust_too_wide": "{names} not read: the home folder, what holds it, and a folder everybody may write to are never trusted as a whole "
     "(--trust is for one start)",
     "trust_intro": "{folder} has files that Dragoman would follow: {names}. Nothing of them has been read yet.",
-    "question_by_line": "{question}:",
     "trust_question": "Trust this folder?   y yes   n no   ? why",
     "trust_said_yes": "trusted",
     "trust_said_no": "not trusted: its files are not read",

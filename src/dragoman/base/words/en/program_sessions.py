@@ -27,7 +27,7 @@ TEXTS = {
     "session_rewound": "Session {session} is back at entry {seq}; nothing was deleted from {path}. Your own files were not touched; "
     "dragoman sessions undo {id} restores them.",
     "session_forked": "Forked session {session} as {id}, in {path}; dragoman --resume {id} continues it.",
-    "delete_it": "Delete session {session} for good? [y/N]",
+    "delete_it": "Delete session {session} for good?   y yes   n no",
     "session_deleted": "Deleted session {session}: {path}, and what belonged to it alone ({size}).",
     "nobody_to_ask": "there is no terminal to ask in; agree with --yes",
     "left_alone": "nothing was done",

