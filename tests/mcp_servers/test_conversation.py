@@ -138,3 +138,34 @@ def test_a_server_that_does_not_work_is_told_by_its_test(quay: Quay) -> None:
     done = quay.place.run("mcp", "test", "gone")
     assert (done.code, "was not found" in done.out) == (1, True), done
     assert quay.place.run("mcp", "test", "gone", "--json").json["works"] is False
+
+
+@pytest.mark.parametrize("ui", ["plain", ""])
+def test_a_sentence_at_a_servers_own_question_answers_nothing(quay: Quay, serve: Serve, ui: str) -> None:
+    project(quay)
+    asked = serve(script(calls(("mcp__harbour__ask", {})), "text: So be it."))
+    quay.place.ui = ui
+    ready = "(Enter: n)" if ui else "Enter answers with it; or another key"
+    with tmux(quay.place, size=(40, 100)) as shown:
+        shown.expect("Trust this folder?")
+        shown.expect(ready)
+        shown.keys("y", "Enter")
+        shown.expect("Use it?")
+        shown.expect(ready, count=2 if ui else 1)
+        shown.keys("y", "Enter")
+        shown.expect("/help" if ui else "tools are added at the next prompt")
+        shown.type("ask me")
+        shown.keys("Enter")
+        shown.expect("run):" if ui else "a key answers, or a key and Enter")
+        shown.keys("y", "Enter")
+        shown.expect("A number (Enter for none):")
+        shown.type("1 would like to know why")
+        shown.keys("Enter")
+        shown.expect("A number that is shown and Enter answers")
+        shown.expect("A number (Enter for none):", count=2 if ui else 1)
+        assert len(asked.requests) == 1
+        shown.type("2")
+        shown.keys("Enter")
+        shown.expect("So be it.")
+        shown.expect("› 1 would like to know why")
+    assert "decline" in json.dumps(asked.requests[-1]["messages"][-1])

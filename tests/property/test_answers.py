@@ -88,8 +88,9 @@ async def answer_plain(typed: Typed) -> tuple[str, str]:
     keyboard.open(asyncio.get_running_loop())
 
     async def ask() -> str:
-        while not (key := await keyboard.read_answer(KEYS, lambda: None)):
-            pass
+        again = False
+        while not (key := await keyboard.read_answer(KEYS, lambda: None, again=again)):
+            again = True
         return key
 
     asking = asyncio.create_task(ask())

@@ -855,3 +855,20 @@ def test_the_choices_are_explained(place: Place) -> None:
         pane.keys("y")
         pane.expect("Done.")
         assert (place.work / "made").exists()
+
+
+@pytest.mark.parametrize("ui", ["plain", ""])
+def test_a_sentence_at_a_question_about_a_host_reaches_nothing(place: Place, ui: str) -> None:
+    place.ui = ui
+    fetch = "python3 -c \"import urllib.request as u; u.urlopen('http://example.com'); open('made', 'w')\""
+    answers = script(calls(("run_shell", {"command": fetch})), "text: Then not.")
+    with service(answers) as place.service, tmux(place, "--approval", "auto", size=(40, 100)) as pane:
+        begin(pane, "go", "/help" if ui else READY)
+        pane.expect("connect to example.com")
+        pane.expect("run):" if ui else ASKS)
+        type_slowly(pane, "yes please")
+        pane.expect("run):" if ui else ASKS, count=2 if ui else 1)
+        pane.keys("n", "Enter")
+        pane.expect("Then not.")
+        pane.expect("› yes please")
+    assert not (place.work / "made").exists()

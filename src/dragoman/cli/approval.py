@@ -93,11 +93,12 @@ class Dialog:
         self._stop = stop
 
     async def ask_key(self, prompt: str, keys: Collection[str]) -> str:
-        shown = lay_out(prompt, self.screen.columns - 10)
+        shown, again = lay_out(prompt, self.screen.columns - 10), False
         while True:
             await self._show(shown)
-            if key := await self._keyboard.read_answer(keys, lambda: self.screen.text(say("question_mark"), "bold")):
+            if key := await self._keyboard.read_answer(keys, lambda: self.screen.text(say("question_mark"), "bold"), again=again):
                 return key
+            again = True
             self.screen.text("\n")
             self.screen.message(say("kept_for_prompt" if self._keyboard.typed.strip() else "enter_alone"), "yellow")
 

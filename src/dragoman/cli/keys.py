@@ -36,6 +36,8 @@ class Keyboard:
         self._on_ready: Callable[[], None] | None = None
         self._has_typed = False
         """Whether something was typed at the question that is open, and did not answer it."""
+        self._is_quiet = False
+        """Whether there was a pause since the last key."""
         self._burst = bytearray()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._timer: asyncio.TimerHandle | None = None
@@ -98,12 +100,15 @@ class Keyboard:
 
     # --- what is typed
 
-    async def read_answer(self, keys: Collection[str], on_ready: Callable[[], None]) -> str:
+    async def read_answer(self, keys: Collection[str], on_ready: Callable[[], None], *, again: bool = False) -> str:
         """One of the keys, or ESCAPE. Empty: something else was typed, and then there was a pause. `on_ready` is called once there was a
-        pause since the question came up: from then on a key can be an answer."""
+        pause since the question came up: from then on a key can be an answer. `again`: it has been there before, and that pause will do."""
         self._answers, self._on_ready, self._has_typed = Answers(keys), on_ready, False
         self._waiting = asyncio.get_running_loop().create_future()
-        self._set_timer(BURST_S if self._burst else QUIET_S)
+        if again and self._is_quiet:
+            self._rest(self._waiting)
+        else:
+            self._set_timer(BURST_S if self._burst else QUIET_S)
         try:
             return await self._waiting
         finally:
@@ -147,6 +152,7 @@ class Keyboard:
         if not data:
             return self._close_gone()
         self._burst += data
+        self._is_quiet = False
         self._set_timer(BURST_S)
 
     def _set_timer(self, seconds: float | None) -> None:
@@ -195,6 +201,7 @@ class Keyboard:
             waiting.set_result(answer)
 
     def _rest(self, waiting: asyncio.Future[str]) -> None:
+        self._is_quiet = True
         answer = self._answers.rest().answer
         if answer or self._has_typed:
             waiting.set_result(answer)
