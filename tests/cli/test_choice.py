@@ -342,6 +342,17 @@ def test_a_conversation_asks_first(shop: Shop) -> None:
     assert shop.left == ["tiny.gguf"]
 
 
+@pytest.mark.parametrize(
+    ("ui", "begins", "mark"), [("plain", "A small model can answer", "› why not"), ("", "starting", "why not")], ids=["plain", "live"]
+)
+def test_what_is_typed_while_a_download_is_asked_about_is_in_the_prompt(shop: Shop, ui: str, begins: str, mark: str) -> None:
+    shop.env |= {"DRAGOMAN_UI": ui, "TERM": "xterm-256color"}
+    typed = [(begins.encode(), b"why"), (b"(Enter: n): ", b" not\n"), (b"(Enter: n): ", b"y\n"), (mark.encode(), b"\x15/quit\r")]
+    code, shown = in_terminal(shop, typed)
+    assert code == 0, shown
+    assert shop.left == ["tiny.gguf"]
+
+
 def test_a_change_of_model_asks_too(shop: Shop) -> None:
     typed = [(b"/help", b"/model local/tiny\n"), (b"(Enter: n): ", b"y\n"), (b"model is now", b"/quit\n")]
     code, shown = in_terminal(shop, typed, "-m", "ollama/any")
