@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.policy.sandbox.launcher.mending import Work, mend
+from dragoman.policy.sandbox.launcher.mending import Repairs, mend
 from dragoman.policy.sandbox.launcher.order import Boundary, Order, read_order
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
@@ -35,7 +35,7 @@ def test_it_reaches_nothing_through_a_link(places: tuple[Path, Path]) -> None:
     (work / "link").symlink_to(outside)
     (work / "inner" / "down").symlink_to(outside / "inner")
     file = stat.S_IFREG | 0o644
-    todo = Work(
+    todo = Repairs(
         remove=(f"{work}/link/inner", f"{work}/link/inner/file", f"{work}/inner"),
         write=((f"{work}/link/new", file, b"x"), (f"{work}/link/inner/file", file, b"x"), (f"{work}/link/d", stat.S_IFDIR | 0o755, b"")),
         copy=((f"{work}/link/inner", ("file",)),),
@@ -49,7 +49,7 @@ def test_it_reaches_nothing_through_a_link(places: tuple[Path, Path]) -> None:
 def test_a_link_itself_goes(places: tuple[Path, Path]) -> None:
     work, outside = places
     (work / "link").symlink_to(outside / "inner")
-    assert mend(Work(remove=(f"{work}/link", f"{work}/not-there")), never) == 0
+    assert mend(Repairs(remove=(f"{work}/link", f"{work}/not-there")), never) == 0
     assert not (work / "link").is_symlink()
     assert (outside / "inner" / "file").exists()
 
@@ -61,7 +61,7 @@ def test_what_is_written_takes_the_place_of_anything(places: tuple[Path, Path]) 
     os.link(outside / "inner" / "file", work / "hard")
     (work / "folder" / "deep").mkdir(parents=True)
     names = ("fifo", "link", "hard", "folder", "absent")
-    assert mend(Work(write=tuple((f"{work}/{name}", stat.S_IFREG | 0o755, b"new") for name in names)), never) == 0
+    assert mend(Repairs(write=tuple((f"{work}/{name}", stat.S_IFREG | 0o755, b"new") for name in names)), never) == 0
     for name in names:
         assert stat.S_IMODE((work / name).lstat().st_mode) == 0o755
         assert (work / name).read_text() == "new"
@@ -73,7 +73,7 @@ def test_a_folder_without_rights_goes_too(places: tuple[Path, Path]) -> None:
     work, _ = places
     (work / "inner" / "closed" / "deep").mkdir(parents=True)
     (work / "inner" / "closed").chmod(0)
-    assert mend(Work(remove=(f"{work}/inner",)), never) == 0
+    assert mend(Repairs(remove=(f"{work}/inner",)), never) == 0
     assert os.listdir(work) == []
 
 
@@ -88,14 +88,14 @@ def test_what_is_too_deep_loses_its_name_all_the_same(places: tuple[Path, Path])
         os.close(descriptor)
         descriptor = inner
     os.close(descriptor)
-    assert mend(Work(remove=(str(at),)), never) == 1
+    assert mend(Repairs(remove=(str(at),)), never) == 1
     assert not at.exists()
 
 
 def test_it_stops_when_nobody_waits_any_more(places: tuple[Path, Path]) -> None:
     work, outside = places
     os.link(outside / "inner" / "file", work / "hard")
-    assert mend(Work(copy=((str(work), ("hard",)),)), lambda: True) == 1
+    assert mend(Repairs(copy=((str(work), ("hard",)),)), lambda: True) == 1
     assert (work / "hard").stat().st_nlink == 2
 
 
@@ -104,7 +104,7 @@ def test_only_files_with_several_names_are_copied(places: tuple[Path, Path]) -> 
     os.mkfifo(work / "fifo")
     (work / "link").symlink_to(outside / "inner" / "file")
     before = (work / "inner" / "file").stat().st_ino
-    assert mend(Work(copy=((str(work), ("fifo", "link", "absent")), (f"{work}/inner", ("file",)))), never) == 2
+    assert mend(Repairs(copy=((str(work), ("fifo", "link", "absent")), (f"{work}/inner", ("file",)))), never) == 2
     assert (work / "inner" / "file").stat().st_ino == before
     assert (outside / "inner" / "file").stat().st_nlink == 1
 
@@ -115,8 +115,8 @@ PATHS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",
 @settings(max_examples=50)
 @given(st.lists(PATHS), st.lists(st.tuples(PATHS, st.integers(0, 0o177777), st.binary(max_size=50))))
 def test_an_order_to_mend_arrives_as_it_was_sent(remove: list[str], write: list[tuple[str, int, bytes]]) -> None:
-    work = Work(tuple(remove), tuple(write), (("/a", ("b", "c\udce4")),))
-    arrived = read_order(Order((), {}, "/", "landlock", Boundary(writable=("/w",)), work=work).to_bytes())
-    assert arrived.work is not None
-    assert vars(arrived.work) == vars(work)
-    assert read_order(Order(("a",), {}, "/").to_bytes()).work is None
+    work = Repairs(tuple(remove), tuple(write), (("/a", ("b", "c\udce4")),))
+    arrived = read_order(Order((), {}, "/", "landlock", Boundary(writable=("/w",)), repairs=work).to_bytes())
+    assert arrived.repairs is not None
+    assert vars(arrived.repairs) == vars(work)
+    assert read_order(Order(("a",), {}, "/").to_bytes()).repairs is None

@@ -27,7 +27,7 @@ _STAYS_READ_ONLY = (
 )
 
 
-class Told(NamedTuple):
+class Remarks(NamedTuple):
     """One thing, for both."""
 
     model: str = ""
@@ -37,7 +37,7 @@ class Told(NamedTuple):
         return bool(self.model or self.user)
 
 
-def tell_findings(findings: Findings, left: Sequence[str], roots: Sequence[str]) -> Told:
+def tell_findings(findings: Findings, left: Sequence[str], roots: Sequence[str]) -> Remarks:
     """`left`: what could not be undone. `roots`: paths in them are shown as they are called from there."""
     kinds = (
         (_UNDONE, "policy.guard_undone", [path for path in findings.undone if path not in left]),
@@ -48,17 +48,17 @@ def tell_findings(findings: Findings, left: Sequence[str], roots: Sequence[str])
     said = [
         (words.format(paths=name_paths(paths, roots)), say(key, paths=name_paths(paths, roots))) for words, key, paths in kinds if paths
     ]
-    return Told(" ".join(each for each, _ in said), "\n".join(each for _, each in said))
+    return Remarks(" ".join(each for each, _ in said), "\n".join(each for _, each in said))
 
 
-def tell_read_only(shared: SharedFiles, covers: Sequence[str], roots: Sequence[str]) -> Told:
+def tell_read_only(shared: SharedFiles, covers: Sequence[str], roots: Sequence[str]) -> Remarks:
     """When it is first found: the model need not know before it wants to write there."""
     folders = name_paths(covers, roots)
-    return Told(user=say("policy.links_read_only", count=shared.count, size=size(shared.size), folders=folders))
+    return Remarks(user=say("policy.links_read_only", count=shared.count, size=size(shared.size), folders=folders))
 
 
-def tell_copied(shared: SharedFiles, roots: Sequence[str]) -> Told:
-    return Told(user=say("policy.links_copied", count=shared.count, size=size(shared.size), folders=_tops(shared, roots)))
+def tell_copied(shared: SharedFiles, roots: Sequence[str]) -> Remarks:
+    return Remarks(user=say("policy.links_copied", count=shared.count, size=size(shared.size), folders=_tops(shared, roots)))
 
 
 def tell_refused(shared: SharedFiles, roots: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dragoman.base.found_files import read_found
 from dragoman.policy.sandbox.git_runs import GITS_OWN, has_harmless_settings, has_hooks, is_folder, led_to, runs_something, steps_that_run
-from dragoman.policy.sandbox.launcher.mending import Work
+from dragoman.policy.sandbox.launcher.mending import Repairs
 from dragoman.policy.sandbox.repositories import FIXED, Repository, list_folders, list_names
 from dragoman.policy.sandbox.survey import is_notable
 
@@ -32,7 +32,7 @@ _EARLIER_NS = 20_000_000
 class Findings(NamedTuple):
     """What was found after a command."""
 
-    work: Work = Work()
+    repairs: Repairs = Repairs()
     undone: tuple[str, ...] = ()
     """What the work removes or puts back."""
     running: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Guard:
         running = [*self._replaced(), *self._made(), *self._changed_beside(), *self._new_steps()]
         running += [path for path, runs in near.items() if runs]
         believed = [path for path, runs in near.items() if not runs and path not in running]
-        return Findings(Work(remove=tuple(removed), write=tuple(written)), tuple(undone), _unique(running), tuple(believed))
+        return Findings(Repairs(remove=tuple(removed), write=tuple(written)), tuple(undone), _unique(running), tuple(believed))
 
     # --- undone
 

@@ -15,11 +15,11 @@ from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground, outermost
 from dragoman.policy.sandbox.detection import KINDS, SEATBELT, Detected, Level, detect, make_order
 from dragoman.policy.sandbox.environment import rebuild
-from dragoman.policy.sandbox.findings import Told, explain_read_only, tell_copied, tell_findings, tell_read_only, tell_refused
+from dragoman.policy.sandbox.findings import Remarks, explain_read_only, tell_copied, tell_findings, tell_read_only, tell_refused
 from dragoman.policy.sandbox.guard import Findings, Guard
 from dragoman.policy.sandbox.hard_links import SharedFiles
 from dragoman.policy.sandbox.launcher import landlock
-from dragoman.policy.sandbox.launcher.mending import Work
+from dragoman.policy.sandbox.launcher.mending import Repairs
 from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.private_folder import identify, is_safe, make_private_folder, remove_private_folder
@@ -92,7 +92,7 @@ class Sandbox:
         """What the last survey found and a command may have moved: then it is looked for anew."""
         self._wants_copies = False
         """Whether a command wanted to write there."""
-        self._untold: list[Told] = []
+        self._untold: list[Remarks] = []
         self._told: set[tuple[str, int]] = set()
         """What the user knows already: a path, and when it changed."""
 
@@ -164,7 +164,7 @@ class Sandbox:
         for tries_left in reversed(range(_TRIES)):
             prepared = await asyncio.to_thread(self._prepare_command, ground, detected.level)
             if prepared.to_copy is not None:
-                await self._mend(Work(copy=prepared.to_copy.to_copy), ground, prepared.repositories)
+                await self._mend(Repairs(copy=prepared.to_copy.to_copy), ground, prepared.repositories)
                 prepared = await asyncio.to_thread(self._prepare_command, ground, detected.level, copied=prepared.to_copy)
             order = self._order(detected.level, prepared.boundary, tuple(argv), directory, env, self._gate_port if with_gate else 0)
             order.terminal = terminal
@@ -235,15 +235,15 @@ class Sandbox:
         guard = Guard(ground.writable, repositories, started=ground.started, near=seen.near, with_content=level == 3)
         return Prepared(boundary, guard, repositories)
 
-    async def _look_after(self, prepared: Prepared, ground: Ground) -> Told:
+    async def _look_after(self, prepared: Prepared, ground: Ground) -> Remarks:
         """When nothing of a command is alive any more."""
         findings, left = await asyncio.to_thread(prepared.guard.look), ()
         if findings.undone:
-            await self._mend(findings.work, ground, prepared.repositories)
+            await self._mend(findings.repairs, ground, prepared.repositories)
             left = (await asyncio.to_thread(prepared.guard.look)).undone
         told = [*self._untold, tell_findings(self._leave_out_told(findings), left, self._folders)]
         self._untold.clear()
-        return Told(" ".join(each.model for each in told if each.model), "\n".join(each.user for each in told if each.user))
+        return Remarks(" ".join(each.model for each in told if each.model), "\n".join(each.user for each in told if each.user))
 
     def _leave_out_told(self, findings: Findings) -> Findings:
         news = {path: _changed_ns(path) for path in (*findings.running, *findings.believed)}
@@ -254,14 +254,14 @@ class Sandbox:
             believed=tuple(path for path in findings.believed if path in new),
         )
 
-    async def _mend(self, work: Work, ground: Ground, repositories: Sequence[Repository]) -> None:
+    async def _mend(self, repairs: Repairs, ground: Ground, repositories: Sequence[Repository]) -> None:
         """Inside a boundary in which no more can be written than by commands. Where none can be drawn, nothing is done."""
         level, launcher = self.detected.level, self._launcher
         if launcher is None or not (landlock.version() or level == 1):
             return
         has_landlock = bool(landlock.version())
         boundary = ground.draw_for_mending(repositories) if has_landlock else ground.draw(repositories)
-        order = Order((), {}, "/", KINDS[3] if has_landlock else KINDS[1], boundary, work=work)
+        order = Order((), {}, "/", KINDS[3] if has_landlock else KINDS[1], boundary, repairs=repairs)
         nothing = os.open(os.devnull, os.O_RDWR)
         try:
             mending = await launcher.start(order, (nothing, nothing, nothing))
@@ -322,10 +322,10 @@ class Sandbox:
 class Confined:
     """A command in the sandbox: a commands.Launched. `look_after`: what is done when it has ended."""
 
-    def __init__(self, running: Running, look_after: Callable[[], Awaitable[Told]] | None = None) -> None:
+    def __init__(self, running: Running, look_after: Callable[[], Awaitable[Remarks]] | None = None) -> None:
         self._running = running
         self._look_after = look_after
-        self._told = Told()
+        self._told = Remarks()
 
     @property
     def remark(self) -> str:

@@ -23,7 +23,7 @@ _DEEPEST_REMOVED = 200
 _CHUNK = 1 << 24
 
 
-class Work:
+class Repairs:
     """What is to be done, in this order. All paths are absolute."""
 
     def __init__(
@@ -40,14 +40,14 @@ class Work:
         """Folder, and names in it of files that get a copy of their own in the place of one that is shared by hard links."""
 
 
-def mend(work: Work, is_over: Callable[[], bool]) -> int:
+def mend(repairs: Repairs, is_over: Callable[[], bool]) -> int:
     """Do all of it, as far as it can be done. Returns how much could not. `is_over`: whether nobody waits for it any more."""
     failures = 0
-    for path in work.remove:
+    for path in repairs.remove:
         failures += _try(lambda path=path: _remove_at(path))
-    for path, mode, content in work.write:
+    for path, mode, content in repairs.write:
         failures += _try(lambda path=path, mode=mode, content=content: _write_at(path, mode, content))
-    for folder, names in work.copy:
+    for folder, names in repairs.copy:
         if is_over():
             return failures + 1
         failures += _copy_in(folder, names, is_over)

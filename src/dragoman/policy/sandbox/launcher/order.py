@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 
-from dragoman.policy.sandbox.launcher.mending import Work
+from dragoman.policy.sandbox.launcher.mending import Repairs
 
 FILTER_FD, INFO_FD, BLOCK_FD = 9, 10, 11
 """Where bubblewrap finds its seccomp filter, tells its child's process id, and waits before it starts the command."""
@@ -61,7 +61,7 @@ class Order:
         gate_port: int = 0,
         drop_spying: bool = False,
         terminal: tuple[int, int] | None = None,
-        work: Work | None = None,
+        repairs: Repairs | None = None,
     ) -> None:
         self.argv = argv
         self.env = env
@@ -76,14 +76,16 @@ class Order:
         """Without a boundary and as root: the command may not look into other processes."""
         self.terminal = terminal
         """Rows and columns of the terminal it is given in place of its streams; None: none."""
-        self.work = work
+        self.repairs = repairs
         """What is to be mended inside the boundary, in place of a command."""
 
     def to_bytes(self) -> bytes:
-        return marshal.dumps({**vars(self), "boundary": vars(self.boundary), "work": vars(self.work) if self.work is not None else None})
+        return marshal.dumps(
+            {**vars(self), "boundary": vars(self.boundary), "repairs": vars(self.repairs) if self.repairs is not None else None}
+        )
 
 
 def read_order(data: bytes) -> Order:
     table = marshal.loads(data)
-    work = table.pop("work")
-    return Order(boundary=Boundary(**table.pop("boundary")), work=Work(**work) if work is not None else None, **table)
+    repairs = table.pop("repairs")
+    return Order(boundary=Boundary(**table.pop("boundary")), repairs=Repairs(**repairs) if repairs is not None else None, **table)

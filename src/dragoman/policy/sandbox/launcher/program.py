@@ -21,7 +21,7 @@ from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_SEQP
 from array import array
 
 from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, seccomp, terminals
-from dragoman.policy.sandbox.launcher.mending import Work, mend
+from dragoman.policy.sandbox.launcher.mending import Repairs, mend
 from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Boundary, Order, read_order
 from dragoman.policy.sandbox.launcher.supervise import Supervisor, descendants, drain, send, wake_on_child
 
@@ -234,8 +234,8 @@ def _run_call(descriptors: list[int], readiness: _Readiness | OSError) -> None:
         order = read_order(_read_all(descriptors[0]))
         if order.kind == "namespaces":
             _set_up_inside(order, control)
-        if order.work is not None:
-            _mend(order, order.work, control, readiness.rules)
+        if order.repairs is not None:
+            _mend(order, order.repairs, control, readiness.rules)
             return
         terminal = terminals.make(order.terminal, control) if order.terminal is not None else ""
         command = _start(order, descriptors, control, terminal, readiness.rules)
@@ -247,11 +247,11 @@ def _run_call(descriptors: list[int], readiness: _Readiness | OSError) -> None:
         _tell_failure(control.fileno(), error)
 
 
-def _mend(order: Order, work: Work, control: socket, rules: landlock.Ruleset | None) -> None:
+def _mend(order: Order, repairs: Repairs, control: socket, rules: landlock.Ruleset | None) -> None:
     """Restrict ourselves as for a command, and mend what one has left behind."""
     _restrict(order, rules)
     control.send(b"started 0")
-    failures = mend(work, lambda: bool(select.select([control], (), (), 0)[0]))
+    failures = mend(repairs, lambda: bool(select.select([control], (), (), 0)[0]))
     control.send(b"exited %d" % min(failures, 255))
 
 
