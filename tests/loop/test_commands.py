@@ -16,6 +16,7 @@ from dragoman.policy.rules import deny
 from dragoman.testing import ScriptedProvider
 from dragoman.values.calls import Allow, Intent
 from dragoman.values.errors import InputError
+from dragoman.values.events import NoticeGiven
 from dragoman.values.messages import ToolCall, ToolResult
 from system_parts import require_program
 
@@ -94,3 +95,32 @@ def test_options_of_the_sandbox_are_checked() -> None:
         with pytest.raises(InputError, match="sandbox"):
             make_agent(provider, sandbox=wrong)
     make_agent(provider, sandbox=Sandboxing(level=3)).close()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_user_and_model_are_told_what_a_command_left_behind(background: bool, tmp_path: Path) -> None:
+    """Files that agents go by, and a name that leads git elsewhere, which is gone."""
+
+    async def main() -> tuple[list[str], str]:
+        command = "git init -q .; echo x > AGENTS.md; echo ../x > .git/commondir"
+        calls = f"call: run_shell {json.dumps({'command': 'git init -q .'})}\n---\n"
+        calls += f"call: run_shell {json.dumps({'command': command, 'background': background})}\n---\n"
+        calls += 'call: shell_output {"id": "bg1", "wait_s": 60}\n---\n' if background else ""
+        provider = ScriptedProvider(f"{calls}text: Good.\n---\ntext: Well.")
+        options: dict[str, Any] = {"builtin": ["run_shell", "shell_output"], "describe": False, "sandbox": True, "approval": "auto"}
+        notices: list[str] = []
+        async with make_agent(provider, workspace=tmp_path, **options) as agent:
+            for prompt in ("go", "on"):
+                notices += [
+                    event.message async for event in agent.run(prompt) if isinstance(event, NoticeGiven) and event.about == "sandbox"
+                ]
+        results = [part.text for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
+        return notices, results[-1]
+
+    notices, result = asyncio.run(main())
+    assert len(notices) == 1
+    for told in (notices[0], json.loads(result)["sandbox"]):
+        assert "Undone" in told
+        assert ".git/commondir" in told
+        assert "AGENTS.md" in told
+    assert not (tmp_path / ".git/commondir").exists()

@@ -41,6 +41,8 @@ def tell_ended(session: Session, emit: Callable[[TurnEvent], None]) -> None:
         how, words = _how(ended)
         notes.append(COMMAND_ENDED.format(id=ended.id, command=title_of(ended.command), how=how))
         emit(NoticeGiven("background", str(say("loop.background_ended", id=ended.id, command=title_of(ended.command), how=words))))
+        if ended.exit is not None and ended.exit.notice:
+            emit(NoticeGiven("sandbox", ended.exit.notice))
     if notes:
         session.history.say(user("\n".join(notes)), "background")
 

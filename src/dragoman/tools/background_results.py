@@ -6,7 +6,8 @@ from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.background import BackgroundCommand, BackgroundCommands
 from dragoman.tools.output import Outputs
-from dragoman.tools.shell_screen import for_display, last_lines
+from dragoman.tools.process import tell_user
+from dragoman.tools.shell_screen import last_lines
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text
@@ -47,6 +48,8 @@ def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "", no
     told: dict[str, object] = {"id": now.id, "status": now.state, "output": output.text}
     ended = command.exit
     if now.state != "running":
+        if not command.is_told and ended is not None:
+            tell_user(ended.notice)
         command.is_told = True
         if now.exit_code is not None:
             told["exitCode"] = now.exit_code
@@ -63,5 +66,4 @@ def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "", no
     lines = last_lines(text[-10_000:], text.count("\n") + (not text.endswith("\n"))) if text else []
     state = f"{now.id}: {now.state}{f', exit code {now.exit_code}' if now.exit_code else ''}"
     extras = jsontext.dumps({"background": {"id": now.id, "state": now.state, "command": title_of(now.command)}})
-    lines += for_display(ended.notice).splitlines() if ended is not None else []
     return ToolOutput((Text(jsontext.dumps(told)),), display="\n".join([state, *lines]), extras=extras, output_file=output.output_file)

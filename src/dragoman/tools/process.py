@@ -17,7 +17,9 @@ import msgspec
 
 from dragoman.base.processes import COOKIE, GRACE_S, Watcher, end_processes
 from dragoman.tools.job import call_in_loop
+from dragoman.values.calls import run_at_work
 from dragoman.values.commands import NO_HOSTS, HostsUsed, Launch, Launched
+from dragoman.values.events import NoticeGiven
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. If it raises, the command is ended and the error propagates."""
@@ -43,6 +45,13 @@ class Exit(msgspec.Struct, frozen=True):
     notice: str = ""
     """What the user should know of it, in lines."""
     hosts: HostsUsed = NO_HOSTS
+
+
+def tell_user(notice: str) -> None:
+    """Tell those who watch the run at work what a command has left behind. Nothing happens where that is nothing, or there is no run."""
+    run: Any = run_at_work.get()()
+    if notice and run is not None:
+        run.tell(NoticeGiven("sandbox", notice))
 
 
 class Control:

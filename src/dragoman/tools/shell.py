@@ -178,6 +178,9 @@ class RunShell:
             if call is not None:
                 self._leavable.pop(call[0].id, None)
         assert ended is not None
+        from dragoman.tools.process import tell_user
+
+        tell_user(ended.notice)
         remark = ended.remark
         if not remark and self._launch is not None and ended.code:
             remark = self._launch().explain(screen.end)

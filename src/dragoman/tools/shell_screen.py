@@ -71,7 +71,6 @@ class ShellScreen:
         for word, hosts in (("reached", ended.hosts.reached), ("refused to reach", ended.hosts.refused)):
             if hosts:
                 parts.append(clip(f"({word} {', '.join(hosts)})", _LINE_CHARS))
-        parts += for_display(ended.notice).splitlines()
         return "\n".join(parts)
 
     def _flush(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -152,3 +153,19 @@ def test_shared_files_stay_read_only_where_they_are_moved_to(level: int, place: 
         ended, _ = asyncio.run(bash(sandbox, "echo hostile > v2/lib/site-packages/m1.py", work))
     assert ended.code != 0
     assert contents(store) == before
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_objects_of_the_main_tree_of_a_worktree_that_are_known_elsewhere_stay(level: int, tmp_path: Path) -> None:
+    """`git clone` of a local repository links its objects."""
+    origin, clone, tree = tmp_path / "origin", tmp_path / "clone", tmp_path / "tree"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C"]
+    for command in (["init", "-q", str(origin)], [*git[1:], str(origin), "commit", "-q", "--allow-empty", "-m", "one"],
+                    ["clone", "-q", str(origin), str(clone)], ["-C", str(clone), "worktree", "add", "-q", str(tree)]):  # fmt: skip
+        subprocess.run(["git", *command], check=True, capture_output=True)
+    objects = {path: path.read_bytes() for path in (origin / ".git/objects").rglob("*") if path.is_file()}
+    assert any(path.stat().st_nlink > 1 for path in objects)
+    hostile = f"cd {clone}/.git/objects && for each in */*; do chmod u+w $each; echo hostile > $each; done; true"
+    with sandbox_at(level, tree) as sandbox:
+        asyncio.run(bash(sandbox, hostile, tree))
+    assert {path: path.read_bytes() for path in objects} == objects

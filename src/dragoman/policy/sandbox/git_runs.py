@@ -101,9 +101,17 @@ def led_to(repository: Repository, roots: Sequence[str]) -> list[str]:
         except (OSError, ValueError):
             continue
     hooks = os.path.join(folder, "hooks")
-    found += [path for path in (hooks, *(os.path.join(hooks, name) for name in list_names(hooks))) if os.path.islink(path)]
+    found += [hooks] if os.path.islink(hooks) else _links_in(hooks)
     named = [path for each in found for path in (os.path.normpath(each), os.path.realpath(each))]
     return [path for path in dict.fromkeys(named) if path not in roots and _is_open(path, roots, folder)]
+
+
+def _links_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries if entry.is_symlink()]
+    except OSError:
+        return []
 
 
 def _is_open(path: str, roots: Sequence[str], folder: str) -> bool:

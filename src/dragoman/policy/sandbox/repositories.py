@@ -65,6 +65,12 @@ def find_repositories(roots: Sequence[str], deeper: Iterable[str] = ()) -> list[
     return [repository for repository in found if repository is not None]
 
 
+def main_folders(roots: Sequence[str]) -> list[str]:
+    """Git directories outside of the roots in which commands write, because a root is a linked worktree."""
+    found = [repository.shared for root in roots if (repository := _repository_in(root, roots, is_own=True)) is not None]
+    return [path for path in found if path and not any(is_inside(path, root) for root in roots)]
+
+
 def main_tree(root: str) -> str:
     """The folder of the main tree, if this is a linked worktree that it knows; else empty."""
     repository = _repository_in(root, (), is_own=True)

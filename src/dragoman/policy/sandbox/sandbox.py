@@ -24,7 +24,7 @@ from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.private_folder import identify, is_safe, make_private_folder, remove_private_folder
 from dragoman.policy.sandbox.refusals import explain, is_about_writing
-from dragoman.policy.sandbox.repositories import Repository
+from dragoman.policy.sandbox.repositories import Repository, main_folders
 from dragoman.policy.sandbox.survey import Survey
 from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched
 
@@ -222,7 +222,13 @@ class Sandbox:
             self._wants_copies = False
             if shared.count < copied.count:
                 self._untold.append(tell_copied(copied, self._folders))
-        covers = shared.covers(ground.writable) if shared.folders and level != 3 else () if not shared.folders else None
+        covers = (
+            shared.covers((*ground.writable, *main_folders(ground.writable)))
+            if shared.folders and level != 3
+            else ()
+            if not shared.folders
+            else None
+        )
         if shared.folders and (shared.is_small or covers is None or self._wants_copies) and copied is None and shared.is_copyable:
             return Prepared(Boundary(), Guard((), ()), repositories, shared)
         if covers is None:
@@ -315,7 +321,7 @@ class Sandbox:
             secret=self._secret,
             readable=self._readable,
             user=self._user[0] if self._user[0] != os.getuid() else None,
-            survey=Survey(writable, self._is_denied),
+            survey=Survey(writable, self._is_denied, also=partial(main_folders, writable)),
         )
 
 

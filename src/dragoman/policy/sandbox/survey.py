@@ -63,10 +63,19 @@ class _Folder(NamedTuple):
 
 
 class Survey:
-    """What is remembered of the last look. Any thread may ask. `is_denied`: whether a rule keeps this path from being read."""
+    """What is remembered of the last look. Any thread may ask."""
 
-    def __init__(self, roots: Sequence[str], is_denied: Callable[[str], bool] | None = None, *, most: int = MAX_FOLDERS) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        is_denied: Callable[[str], bool] | None = None,
+        *,
+        also: Callable[[], Sequence[str]] = lambda: (),
+        most: int = MAX_FOLDERS,
+    ) -> None:
+        """`is_denied`: whether a rule keeps this path from being read. `also`: further folders, as of now."""
         self._roots = tuple(roots)
+        self._also = also
         self._most = most
         self._is_denied = is_denied
         self._lock = threading.Lock()
@@ -75,15 +84,15 @@ class Survey:
         self._due_s = 0.0
         self._wholly_due_s = 0.0
 
-    def look(self, also: Iterable[str] = (), *, at_once: bool = False) -> Seen:
-        """What is there, as of the last look if that was a moment ago. `also`: further folders, which are looked at anew each time."""
+    def look(self, *, at_once: bool = False) -> Seen:
+        """What is there, as of the last look if that was a moment ago."""
         with self._lock:
             now = time.monotonic()
             if at_once or now >= self._due_s:
                 if now >= self._wholly_due_s:
                     self._folders.clear()
                     self._wholly_due_s = now + WHOLLY_AGAIN_S
-                self._seen = self._look_at((*self._roots, *also))
+                self._seen = self._look_at((*self._roots, *self._also()))
                 took_s = time.monotonic() - now
                 self._due_s = now + took_s + max(AGAIN_S, 20 * took_s)
             return self._seen
