@@ -135,6 +135,8 @@ LATER = {
     "loop.typed_answer": "only where a value of a type is asked for",
     "loop.upkeep": "not before a first answer",
     "policy.command_rules": "only where a command is judged",
+    "app.approvals": "only where approvals of commands were saved",
+    "policy.offers": "only where a command is judged, or approvals of commands were saved",
     "policy.git_folder": "only where something is written, or git is run",
     "policy.commands": "only where a command is judged",
     "policy.guarded_files": "only where something is to be written",

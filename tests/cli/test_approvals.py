@@ -71,6 +71,20 @@ def test_a_saved_all_edits_holds_for_p_until_it_is_revoked(place: Place, serve: 
     assert not (place.work / "b.txt").exists()
 
 
+def test_a_saved_beginning_that_is_too_wide_by_now_is_told_and_marked_and_not_honoured(place: Place, serve: Serve) -> None:
+    grants_of(place).add("run_shell* python3", saved=True)
+    grants_of(place).add("run_shell* touch", saved=True)
+    serve(script(calls(("run_shell", {"command": "touch b.txt"}), ("run_shell", {"command": "python3 -c pass"})), "text: Done."))
+    done = place.ask("go")
+    assert "begin with `python3` will not be used any more" in done.err
+    assert "dragoman approvals revoke ID" in done.err
+    assert "were refused" in done.err
+    assert (place.work / "b.txt").exists()
+    rows = {str(row["words"]).partition(" (")[0]: row["used"] for row in listed(place)}
+    assert rows == {"commands that begin with: python3": False, "commands that begin with: touch": True}
+    assert "python3 (not used any more" in place.run("approvals").out
+
+
 def test_a_session_that_runs_asks_again_once_it_is_revoked_elsewhere(place: Place, serve: Serve) -> None:
     grants_of(place).add("edit", saved=True)
     serve(script(write(), "text: Done.", write("b.txt"), "text: Done too."))

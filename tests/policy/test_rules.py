@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.app.config_tables import RuleTable
-from dragoman.policy.command_rules import is_grave, judge_command, offered_prefix, prefix_rule
+from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.host_rules import fits_host
-from dragoman.policy.judge import Law, MustAsk, judge
+from dragoman.policy.judge import PREFIX_KEY, Law, MustAsk, judge
+from dragoman.policy.offers import is_grave, is_still_offered, offered_prefix, prefix_rule
 from dragoman.policy.rules import DECISIONS, TIERS, Rule, RuleProblem, Tier, check_rule, fits_path, parse_rule, render_rule
 from dragoman.rules import allow, ask, deny
 from dragoman.values.calls import Allow, Deny, Intent
@@ -203,6 +204,62 @@ def test_an_allowed_host_is_no_more_than_it_says(pattern: str, host: str) -> Non
 )  # fmt: skip
 def test_what_may_be_allowed_together_is_offered_by_how_it_begins(words: str, prefix: str) -> None:
     assert offered_prefix([words.split()]) == prefix
+
+
+RUNS_ANYTHING = (
+    "python3.11 x.py|pypy3 x|nodejs x|ruby3.2 x|perl5.36 x|lua5.4 x|php8 x|csh x|tcsh x|ksh x|dash x|busybox sh|fish x|nu x|pwsh x|elvish x"
+    "|gdb ./a|lldb a|vim x|vim.tiny x|emacs x|nano x|sqlite3 a.db|psql x|mysql x|duckdb x|m4 x|strace ls|ltrace ls|flock x y|taskset 1 y"
+    "|valgrind x|systemd-run x|entr x|watch x|parallel x|xargs x|find . -exec x|tmux new x|screen x|expect x|git config a b"
+    "|git bisect run x|git submodule foreach x|git filter-branch --tree-filter x|git lg|git -c a=b log|git-filter-branch x|tar -I ./x -cf a b"
+    "|tar cIf ./x a b|tar --use-compress-program=./x -cf a b|git rebase -x y z|git rebase -s ours z|git rebase --exec y z|cmake --build x"
+    "|ninja|make|make SHELL=./x all|java -jar x|uv run python x|poetry run bash x|pipx run x|go generate ./x|npx x|uvx x|bunx x|ssh h x"
+    "|openssl engine x|zip -TT ./x a b|split --filter=./x a|ccache gcc x|code x|less x|man x|awk x|R -e x|julia x|ipython x|tsx x|ts-node x"
+    "|docker exec a b|kubectl exec a b|kubectl get x --kubeconfig y|rsync -e ./x a b|scp -S ./x a b|sort --compress-program=./x a"
+    "|npm run build --script-shell=./x|go test -exec ./x|cargo test --config x|gcc -wrapper ./x a.c|just --shell ./x all|npm run|uv run x"
+)
+
+
+@pytest.mark.parametrize("command", RUNS_ANYTHING.split("|"))
+def test_no_beginning_is_offered_for_what_can_run_anything(command: str) -> None:
+    if command != "uv run x":
+        assert offered_prefix([command.split()]) == ""
+    else:
+        assert offered_prefix([command.split()]) == command, "a script of the project"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "covered", "uncovered"),
+    [("tar", "tar cf a b", "tar cIf ./x a b"), ("tar", "tar -xf a", "tar -x --to-command=./x -f a"),
+     ("git rebase", "git rebase main", "git rebase -s ours x"), ("git rebase", "git rebase --abort", "git rebase --exec ./x main"),
+     ("make all", "make all -j2", "make all CC=./x"), ("go test", "go test ./...", "go test -exec ./x"),
+     ("npm run build", "npm run build --watch", "npm run build --script-shell ./x")],
+)  # fmt: skip
+def test_commands_that_begin_so_does_not_cover_options_that_run_something(prefix: str, covered: str, uncovered: str) -> None:
+    assert is_still_offered(prefix)
+    assert decision(covered, prefix_rule(prefix)) == "allow"
+    assert decision(uncovered, prefix_rule(prefix)) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [("sqlite3 *", "sqlite3 a.db '.shell touch x'"), ("sqlite3 *", "sqlite3 a.db 'select 1;\n.shell x'"), ("tar *", "tar cIf ./x a b"),
+     ("kubectl get *", "kubectl get pods --kubeconfig ./x"), ("git filter-branch *", "git filter-branch --tree-filter ./x"),
+     ("git rebase *", "git rebase -s ./x main")],
+)  # fmt: skip
+def test_a_rule_with_a_star_does_not_cover_options_that_run_something(rule: str, command: str) -> None:
+    assert decision(command, allow(rule)) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "is_honoured"),
+    [("python3.11", False), ("sqlite3", False), ("git config", False), ("npm run", False), ("make", False), ("rm", False), ("", False),
+     ("pytest", True), ("git commit", True), ("npm run build", True), ("make test", True), ("pytest tests -q", True)],
+)  # fmt: skip
+def test_what_was_saved_and_would_not_be_offered_now_is_not_honoured(prefix: str, is_honoured: bool) -> None:
+    assert is_still_offered(prefix) is is_honoured
+    intent = Intent(command=f"{prefix} x", directory="/w")
+    verdict = judge(SHELL, intent, "default", frozenset({PREFIX_KEY + prefix}), Law(folders=("/w",)))
+    assert isinstance(verdict, Allow) is is_honoured
 
 
 @pytest.mark.parametrize(

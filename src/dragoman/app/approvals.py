@@ -7,7 +7,7 @@ That is grants (`always` in a conversation) and what was said about folders (tru
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -41,7 +41,30 @@ class Approval(msgspec.Struct, frozen=True):
         if self.kind == "trust":
             return say(f"approval_covers_{self.key}")
         covers, tool, what = covered_by(self.key)
-        return say(f"approval_covers_{covers}", tool=tool, what=escape_hidden(what, one_line=True))
+        words = say(f"approval_covers_{covers}", tool=tool, what=escape_hidden(what, one_line=True))
+        return words if self.is_used else say("approval_not_used", words=words)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it is honoured. One that covers more than would be offered now is not."""
+        return self.kind == "trust" or _is_used(self.key)
+
+
+def _is_used(key: str) -> bool:
+    covers, _, what = covered_by(key)
+    if covers != "prefix":
+        return True
+    from dragoman.policy.offers import is_still_offered  # only where one was saved
+
+    return is_still_offered(what)
+
+
+def unused_notice(keys: Iterable[str]) -> tuple[str, ...]:
+    """What the user is told of saved approvals that are no longer honoured: one sentence, or none."""
+    unused = sorted(covered_by(key)[2] for key in keys if not _is_used(key))
+    if not unused:
+        return ()
+    return (say("approvals_not_used", count=len(unused), what=", ".join(f"`{escape_hidden(each, one_line=True)}`" for each in unused)),)
 
 
 def saved_approvals(places: Places) -> list[Approval]:
@@ -119,6 +142,7 @@ def as_json(row: Approval) -> dict[str, Any]:
         "kind": row.kind,
         "covers": {"what": covers, "tool": tool or None, "text": what or None},
         "words": row.words,
+        "used": row.is_used,
         "folder": row.folder,
         "saved_ms": row.saved_ms,
         "session": row.session or None,

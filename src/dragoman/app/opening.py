@@ -32,6 +32,7 @@ from dragoman.loop.memory import load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
 from dragoman.loop.tasks import give_tasks
 from dragoman.policy.grants import Grants
+from dragoman.policy.judge import PREFIX_KEY
 from dragoman.providers.catalog import secret_variables
 from dragoman.sessions.projects import project_name
 from dragoman.sessions.store import FileStore
@@ -111,7 +112,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         raise
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
         notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
-    told = (*setup.notices, *agent.notices, *notices)
+    told = (*setup.notices, *agent.notices, *notices, *_unused_grants(agent))
     if len(told) > 1:
         from dragoman.app.notices import one_for_each_file
 
@@ -214,6 +215,16 @@ def _hooks(setup: Setup) -> CommandHooks | None:
 
 def _grants(setup: Setup) -> Grants:
     return Grants(setup.places.grants_file, os.path.realpath(setup.workspace))
+
+
+def _unused_grants(agent: Agent) -> tuple[str, ...]:
+    """Says which saved approvals of the folder are no longer honoured."""
+    keys = [key for key in agent.approvals.grants.saved if key.startswith(PREFIX_KEY)]
+    if not keys:
+        return ()
+    from dragoman.app.approvals import unused_notice
+
+    return unused_notice(keys)
 
 
 def _guarded(setup: Setup) -> list[str]:

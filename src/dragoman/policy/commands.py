@@ -17,10 +17,13 @@ from dragoman.policy.read_only_programs import Found, find_reads, is_builtin
 from dragoman.policy.real_paths import SYSTEM, real_path
 from dragoman.policy.shell_grammar import Commands
 from dragoman.policy.shell_words import ShellWord
+from dragoman.policy.work import READ_FOLDER, READ_INDEX, SEARCH_TREE, Work
 
 MAX_MATCHES = 5_000
 """A file pattern that may stand for more names is not followed."""
 _MAX_FOLDERS = 16
+_MAX_PATH = 4_096
+"""As Linux has it: a longer one names nothing."""
 _TAKES_STATUS = frozenset({"echo", "printf", "exit"})
 """Where `$?` may stand: what they do is the same with any number."""
 _SECRET = set_of(
@@ -38,6 +41,8 @@ class ReadableFolders(msgspec.Struct, frozen=True):
     """Our own files and folders. Whoever searches around one searches it too."""
     denied: tuple[str, ...] = ()
     """Patterns of files that a rule keeps from being read."""
+    work: Work = msgspec.field(default_factory=Work)
+    """What judging has cost so far."""
 
     def holds(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)
@@ -111,6 +116,7 @@ def find_doubt(step: CommandStep, around: ReadableFolders, *, given: int = 1) ->
     if doubt := find_stray_glob(step, found, name):
         return doubt
     for folder in step.folders:
+        around.work.spend(READ_FOLDER)
         if not around.holds(folder):
             return say("policy.command_outside", path=folder)
         if doubt := _doubt_of_reads(step, found, folder, around, given):
@@ -140,6 +146,7 @@ def _doubt_of_cd(step: CommandStep, around: ReadableFolders) -> str:
 
 def _doubt_of_folder(word: ShellWord, folders: Sequence[str], around: ReadableFolders) -> str:
     """Folders of the workspace, not through links: behind one, `..` means two things."""
+    around.work.spend(READ_FOLDER)
     target = word.text
     if not target or word.has_glob or word.has_tilde or word.has_status or target.startswith("-"):
         return say("policy.command_cd")
@@ -167,7 +174,7 @@ def _doubt_of_reads(step: CommandStep, found: Found, folder: str, around: Readab
     for at in (*found.paths, *found.behind):
         if at < given or (step.words[0].text == "echo" and not step.words[at].has_glob):
             continue
-        for path in _paths_of(step.words[at], folder):
+        for path in _paths_of(step.words[at], folder, around.work):
             if path is None:
                 return say("policy.command_glob", text=step.words[at].text)
             if doubt := _doubt_of_path(path, step.words[0].text, found.goes_deep, around):
@@ -178,6 +185,7 @@ def _doubt_of_reads(step: CommandStep, found: Found, folder: str, around: Readab
         return doubt
     if not found.is_git:
         return ""
+    around.work.spend(READ_INDEX)
     danger = find_danger(folder, around.roots, reads_tree=found.goes_deep)
     return danger or (_doubt_of_tracked(step, found, folder, around) if around.denied and shows_content(step.texts) else "")
 
@@ -191,6 +199,7 @@ def _doubt_of_tracked(step: CommandStep, found: Found, folder: str, around: Read
     named = [path for at in found.paths if os.path.lexists(path := os.path.join(folder, step.words[at].text))]
     try:
         for path in tracked_files(folder, around.roots):
+            around.work.spend(1)
             if (not named or any(is_inside(path, each) for each in named)) and tells(path):
                 return say("policy.command_denied", path=path)
     except (OSError, ValueError):
@@ -231,6 +240,7 @@ def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
     from dragoman.policy.denied_reads import MAX_FOLDERS, has_denied_name, is_denied  # only where there is such a rule
     from dragoman.policy.sandbox.survey import Survey
 
+    around.work.spend(SEARCH_TREE if goes_deep else READ_FOLDER)
     tells = is_denied(around.denied, around.roots[0])
     assert tells is not None
     at = path
@@ -243,17 +253,20 @@ def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
     return goes_deep and bool(Survey([path], tells, most=MAX_FOLDERS).look().denied)
 
 
-def _paths_of(word: ShellWord, folder: str) -> Sequence[str | None]:
+def _paths_of(word: ShellWord, folder: str, work: Work) -> Sequence[str | None]:
     """The paths a word names, links resolved; None among them if one cannot be determined."""
     if word.text == "-" and not word.has_glob:
         return ()
+    if len(word.text) > _MAX_PATH:
+        return (None,)
+    work.spend(READ_FOLDER)
     text = os.path.expanduser(word.text) if word.has_tilde else word.text
     if not word.has_glob:
         return (real_path(os.path.join(folder, text)),)
-    return _expand(text, folder)
+    return _expand(text, folder, work)
 
 
-def _expand(pattern: str, folder: str) -> Sequence[str | None]:
+def _expand(pattern: str, folder: str, work: Work) -> Sequence[str | None]:
     """Every name that bash may put in the place of a pattern, and a few more: whatever the exact rules are, none is missing."""
     parts = pattern.split("/")
     found = [os.sep if pattern.startswith("/") else folder]
@@ -267,15 +280,18 @@ def _expand(pattern: str, folder: str) -> Sequence[str | None]:
         grown: list[str] = []
         for each in found:
             try:
-                names = fnmatch.filter(os.listdir(each), wanted)
+                listed = os.listdir(each)
             except OSError:
-                continue
+                listed = list[str]()
+            work.spend(READ_FOLDER + len(listed))
+            names = fnmatch.filter(listed, wanted)
             if number == 0 and any(name.startswith(("-", "(", "!")) for name in names):
                 return (None,)  # a file whose name is an option
             grown += [os.path.join(each, name) for name in names]
             if len(grown) > MAX_MATCHES:
                 return (None,)
         found = grown
+    work.spend(READ_FOLDER * len(found))
     # What fits nothing stays as it is written.
     return [real_path(each) for each in (*found, os.path.join(folder, pattern))]
 

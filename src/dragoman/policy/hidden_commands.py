@@ -5,69 +5,52 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from dragoman.base.text import set_of
+from dragoman.base.words import say
+from dragoman.policy.running_programs import GIVEN_STRINGS, INTERPRETERS, SHELLS, TOLD_TO, WRAPPERS, is_among, program_name
 from dragoman.policy.shell_grammar import find_commands, read_commands
 from dragoman.policy.shell_words import Unclear
+from dragoman.policy.work import TooMuchWork, Work
 
-_SHELLS = set_of("bash sh dash ash zsh ksh mksh rbash fish eval csh tcsh yash posh osh hush rc nu elvish xonsh pwsh powershell")
-_WRAPPERS = _SHELLS | set_of(
-    "env sudo doas xargs command builtin exec nohup time timeout nice ionice setsid stdbuf busybox parallel watch strace ltrace chroot "
-    "unshare nsenter flock trap su runuser sg ssh coproc then do else ! { taskset chrt setpriv prlimit numactl unbuffer systemd-run script "
-    "fakeroot pkexec entr firejail bwrap proot gosu su-exec tini setarch linux32 linux64 valgrind rlwrap uvx npx pnpx bunx toybox "
-    "coreutils tmux screen gdb perf hyperfine expect caffeinate torsocks torify proxychains proxychains4 faketime catchsegv xvfb-run "
-    "dbus-run-session dbus-launch eatmydata sem chronic ifne cpulimit nodemon watchexec concurrently cross-env dotenv "
-    "start-stop-daemon daemonize flatpak-spawn compgen complete hash ld.so"
-)
-"""Programs that run what their arguments name: a rule that forbids a command forbids it behind these too."""
-_TOLD_TO = {
-    "find": set_of("-exec -execdir -ok -okdir"),
-    "git": frozenset({"run", "foreach", "-x", "--exec"}),
-    **dict.fromkeys(("uv", "poetry", "pipenv", "hatch", "conda", "direnv", "mise", "asdf", "bundle", "op", "aws-vault", "doppler"),
-                    set_of("run exec tool")),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), set_of("exec x dlx")),  # `run` names a script of the project
-    **dict.fromkeys(("nix", "nix-shell", "just"), frozenset({"-c", "--command", "--run"})),
-    "sops": set_of("exec-env exec-file"),
-}  # fmt: skip
-"""Programs that run what stands behind one of these words, and behind options."""
-_GIVEN_STRINGS = _WRAPPERS | set_of("alias tar rsync zip man make git find nix nix-shell just sops")
-_INTERPRETERS = set_of(
-    "python pypy perl ruby node nodejs deno bun php lua luajit tclsh wish expect osascript awk gawk mawk nawk sed gsed vim vi nvim view ex "
-    "emacs gdb less more R Rscript julia guile racket sbcl ghc irb bc dc sqlite3 psql mysql"
-)
-"""Programs that are given code, in which they can be told to run others."""
 _IS_CODE = re.compile(r"[\s('\"!`]")
 """More than the name of a file, or of a test."""
-_VERSION = re.compile(r"-?\d[\d.]*$")
 _FURTHER_BACK = frozenset({"direnv", "aws-vault", "sops"})
 """Those that name a folder, a profile or a file first."""
 _IN_OPTION = re.compile(r"-[^\s=]*=(?:exec=)?|alias\.[^=]*=!?|[A-Z_]+=|!")
 """What stands before a command line that is a part of a word: `--to-command=touch x`."""
+_WORD = re.compile(r"[\w./:=@%+,-]*")
+MAX_DEPTH = 4
+"""How many command lines may be hidden in each other (`bash -c "sh -c '…'"`)."""
 _MOST_FORMS = 64
+_MOST_WORDS = 256
+"""So many words of what a program runs are looked at."""
+_PER_LINE, _CHARS_PER_UNIT = 40, 8
+"""What reading a line costs."""
 
 
-def all_commands(command: str, depth: int = 3) -> Iterator[tuple[str, ...]]:
-    """Every command in a line as well as it can be read."""
-    seen: list[tuple[str, ...]] = []
+def all_commands(command: str, work: Work, depth: int = MAX_DEPTH) -> Iterator[tuple[str, ...]]:
+    """Every command in a line as well as it can be read. Raises TooMuchWork, also where lines are hidden in each other too deeply."""
+    work.spend(_PER_LINE + len(command) // _CHARS_PER_UNIT)
     try:
-        seen += [tuple(word.text for word in words) for words in read_commands(command).commands]
+        seen = [tuple(word.text for word in words) for words in read_commands(command).commands]
     except Unclear:
-        pass
-    seen += [words for words in find_commands(command) if words]
+        seen = [words for words in find_commands(command, work) if words]
     for words in seen:
         yield words
-        if depth:
-            for line in _lines_in(words):
-                yield from all_commands(line, depth - 1)
+        for line in _lines_in(words):
+            if depth:
+                yield from all_commands(line, work, depth - 1)
+            elif not _WORD.fullmatch(line):
+                raise TooMuchWork(say("policy.shell_deep"))
 
 
 def _lines_in(words: Sequence[str]) -> Iterator[str]:
     """What a program is given that may be a whole command line. Of messages and other texts (`git commit -m`) nothing is."""
-    name = _program(words)
-    if name not in _GIVEN_STRINGS:
+    name = program_name(words[0])
+    if not is_among(words[0], GIVEN_STRINGS):
         return
-    is_message = name in ("git", "find") and _TOLD_TO[name].isdisjoint(words)
+    is_message = name in ("git", "find") and TOLD_TO[name].isdisjoint(words)
     for word in words[1:]:
         begin = _IN_OPTION.match(word)
         if begin:
@@ -78,10 +61,17 @@ def _lines_in(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def forms_of(words: Sequence[str]) -> Iterable[Sequence[str]]:
-    """The ways to see a command: with the program by its name alone, what it runs itself, each also without the options behind the name."""
+def forms_of(words: Sequence[str], work: Work) -> Iterator[Sequence[str]]:
+    """The ways to see a command: with the program by its name alone, what it runs itself, each also without the options behind the name.
+    Raises TooMuchWork."""
     if not words:
         return
+    for form in _forms(words):
+        work.spend(1 + len(form))
+        yield form
+
+
+def _forms(words: Sequence[str]) -> Iterator[Sequence[str]]:
     yield words
     for inner in _inner(words):
         name = os.path.basename(inner[0])
@@ -93,46 +83,52 @@ def forms_of(words: Sequence[str]) -> Iterable[Sequence[str]]:
 
 def _inner(words: Sequence[str]) -> Iterator[Sequence[str]]:
     yield words
-    name = _program(words)
-    if name in _WRAPPERS:
-        yield from (words[at:] for at in range(1, len(words)))
-    elif name in _TOLD_TO:
-        for at in (at for at in range(1, len(words) - 1) if words[at] in _TOLD_TO[name]):
-            reached = [at + 1] if name not in _FURTHER_BACK else list(range(at + 1, len(words)))
-            for place in reached:
-                if words[place].startswith("-"):
-                    reached += [next_at for next_at in (place + 1, place + 2) if next_at < len(words) and next_at not in reached]
-            yield from (words[place:] for place in reached)
+    name = program_name(words[0])
+    if is_among(words[0], WRAPPERS):
+        yield from (words[at : at + _MOST_WORDS] for at in range(1, len(words)))
+    elif name in TOLD_TO:
+        yield from (words[place : place + _MOST_WORDS] for place in _told_to_run(name, words))
 
 
-def _program(words: Sequence[str]) -> str:
-    """Its name without folder and version: `bash-5.2` is bash, and the loader is a program that runs another."""
-    name = os.path.basename(words[0])
-    return "ld.so" if name.startswith(("ld-linux", "ld-musl")) else _VERSION.sub("", name) or name
+def _told_to_run(name: str, words: Sequence[str]) -> Iterator[int]:
+    """Where what it runs may begin: behind the word that says so, and behind options and their values."""
+    reached: set[int] = set()
+    for at in (at for at in range(1, len(words) - 1) if words[at] in TOLD_TO[name]):
+        waiting = [at + 1] if name not in _FURTHER_BACK else list(range(at + 1, len(words)))
+        while waiting:
+            place = waiting.pop()
+            if place in reached or place >= len(words):
+                continue
+            reached.add(place)
+            yield place
+            if words[place].startswith("-"):
+                waiting += (place + 1, place + 2)
 
 
 def _without_options(name: str, rest: Sequence[str]) -> Iterator[Sequence[str]]:
     """`git -C x push` is `git push`. Which options take a value is not known: both ways are tried."""
-    waiting, count = [rest], 0
-    while waiting and count < _MOST_FORMS:
-        words = waiting.pop()
-        if not words or not words[0].startswith("-"):
+    waiting, seen = [0], {0}
+    while waiting and len(seen) < _MOST_FORMS:
+        at = waiting.pop()
+        if at >= len(rest) or not rest[at].startswith("-"):
             continue
-        for shorter in (words[1:], words[2:]):
-            if shorter:
-                count += 1
-                yield (name, *shorter)
-                waiting.append(shorter)
+        for after in (at + 1, at + 2):
+            if after < len(rest) and after not in seen:
+                seen.add(after)
+                yield (name, *rest[after:])
+                waiting.append(after)
 
 
 def takes_commands(words: Sequence[str]) -> bool:
     """Whether it is a shell that reads what to run from its input."""
-    return _program(words) in _SHELLS - {"eval"} and all(word.startswith("-") and "c" not in word for word in words[1:])
+    return is_among(words[0], SHELLS - {"eval"}) and all(word.startswith("-") and "c" not in word for word in words[1:])
 
 
-def mentions(words: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether code that a program is given has all words of a rule in it: then it may well do what the rule is about."""
-    if _program(words) not in _INTERPRETERS:
+def mentions(words: Sequence[str], pattern: Sequence[str], work: Work) -> bool:
+    """Whether code that a program is given has all words of a rule in it: then it may well do what the rule is about.
+    Raises TooMuchWork."""
+    if not is_among(words[0], INTERPRETERS):
         return False
+    work.spend(1 + sum(map(len, words)) // _CHARS_PER_UNIT)
     named = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in pattern if word != "*"]
     return bool(named) and any(all(each.search(word) for each in named) for word in words[1:] if _IS_CODE.search(word))

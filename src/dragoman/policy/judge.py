@@ -96,15 +96,16 @@ def _reaches_out(spec: ToolSpec, mode: Mode) -> bool:
 def _judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law: Law) -> CommandRuling | None:
     """What rules and the grammar of commands say; None if they say nothing. Loaded with the first command, or where there are rules."""
     if intent.command and law.folders:
-        from dragoman.policy.command_rules import judge_command, prefix_rule
+        from dragoman.policy.command_rules import judge_command
         from dragoman.policy.commands import ReadableFolders
+        from dragoman.policy.offers import prefix_rules
 
         denied: tuple[str, ...] = ()
         if any(rule.decision == "deny" and rule.tool == "read_file" for rule in law.rules):
             from dragoman.policy.denied_reads import denied_patterns
 
             denied = denied_patterns(law.rules)
-        begun = tuple(prefix_rule(key.removeprefix(PREFIX_KEY)) for key in granted if key.startswith(PREFIX_KEY))
+        begun = prefix_rules(key.removeprefix(PREFIX_KEY) for key in granted if key.startswith(PREFIX_KEY))
         directory = intent.directory or law.folders[0]
         return judge_command(intent.command, directory, (*law.rules, *begun), ReadableFolders(law.folders, law.secret, denied))
     if not law.rules:
@@ -119,7 +120,7 @@ def _described(intent: Intent, ruled: CommandRuling) -> Intent:
     intent = msgspec.structs.replace(intent, why=ruled.reason)
     if not intent.command:
         return intent
-    from dragoman.policy.command_rules import is_grave, offered_prefix
+    from dragoman.policy.offers import is_grave, offered_prefix
 
     if is_grave(intent.command):
         return msgspec.structs.replace(intent, guarded="grave")

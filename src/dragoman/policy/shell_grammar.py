@@ -13,9 +13,16 @@ import msgspec
 
 from dragoman.base.text import set_of
 from dragoman.base.words import say
+from dragoman.policy.shell_split import split_commands
 from dragoman.policy.shell_words import Operator, ShellReading, ShellWord, Unclear, read_words
+from dragoman.policy.work import Work
 
 MAX_BYTES = 64 * 1024
+MAX_LOOSE_BYTES = 4 * 1024
+"""Longer lines that are not plain are split by their signs alone: the parser takes quadratic time for text that is not valid shell."""
+_FAULTY_BYTES, _SOUND_BYTES = 128, 8
+"""How many bytes are a unit of work, squared or not."""
+_QUOTES = re.compile(r"""\\\n|["'\\]""")
 
 _IN_BRACKETS = frozenset({"[", "]", "test_operator"})
 """Words to the shell, though the grammar has names of its own for them."""
@@ -89,24 +96,29 @@ def _is_bracket(word: ShellWord, sign: str) -> bool:
     return word.text == sign and word.has_glob and word.span[1] - word.span[0] == 1
 
 
-def find_commands(command: str) -> Iterator[tuple[str, ...]]:
-    """Whatever looks like a command anywhere in a line, read loosely: in substitutions, loops and functions too. For rules that forbid."""
-    parser = _bash()
+def find_commands(command: str, work: Work) -> Iterator[tuple[str, ...]]:
+    """Whatever looks like a command anywhere in a line, read loosely: in substitutions, loops and functions too. For rules that forbid.
+    Raises TooMuchWork."""
+    line = command.encode("utf-8", "replace")
+    parser = _bash() if len(line) <= MAX_LOOSE_BYTES else None
     if parser is None:
+        yield from split_commands(command, work)
         return
-    line = command.encode("utf-8", "replace")[:MAX_BYTES]
-    stack = [parser.parse(line).root_node]
+    root = parser.parse(line).root_node
+    work.spend(len(line) ** 2 // _FAULTY_BYTES if root.has_error else len(line) // _SOUND_BYTES)
+    stack = [root]
     while stack:
         node = stack.pop()
         stack += reversed(node.children)
         if node.type == "command":
-            words = [_loose_text(child) for child in node.children if child.type not in ("file_redirect", "variable_assignment")]
+            parts = [child for child in node.children if child.type not in ("file_redirect", "variable_assignment")]
+            work.spend(1 + sum(child.end_byte - child.start_byte for child in parts) // _SOUND_BYTES)
+            words = [_loose_text(line[child.start_byte : child.end_byte]) for child in parts]
             yield tuple(word for word in words if word)
 
 
-def _loose_text(node: Any) -> str:
-    text = node.text.decode("utf-8", "replace")
-    return re.sub(r"""\\\n|["'\\]""", "", text)
+def _loose_text(written: bytes) -> str:
+    return _QUOTES.sub("", written.decode("utf-8", "replace"))
 
 
 def _check_tree(line: bytes, reading: ShellReading) -> None:
@@ -118,13 +130,13 @@ def _check_tree(line: bytes, reading: ShellReading) -> None:
     if root.has_error:
         raise Unclear(say("policy.shell_quote"))
     spans: list[tuple[int, int]] = []
-    stack = [root]
+    stack = [(root, "")]
     while stack:
-        node = stack.pop()
-        if node.type == "$" and node.parent.type == "string":
+        node, above = stack.pop()
+        if node.type == "$" and above == "string":
             continue  # our own reading knows whether it stands for itself
         if node.type == "simple_expansion" and node.text == _STATUS:
-            if node.parent.type in ("command", "unary_expression"):
+            if above in ("command", "unary_expression"):
                 spans.append((node.start_byte, node.end_byte))
             continue
         if node.type not in _KNOWN or node.is_missing:
@@ -134,7 +146,7 @@ def _check_tree(line: bytes, reading: ShellReading) -> None:
         if node.type in _WORDS or node.type in _OPERATORS or node.type in _IN_BRACKETS:
             spans.append((node.start_byte, node.end_byte))
         if node.type not in ("concatenation", "raw_string"):
-            stack += node.children if node.type not in _WORDS else [child for child in node.children if child.type not in _WORDS]
+            stack += [(child, node.type) for child in node.children if node.type not in _WORDS or child.type not in _WORDS]
     if tuple(sorted(spans)) != reading.spans:
         raise Unclear(say("policy.shell_disagree"))
 

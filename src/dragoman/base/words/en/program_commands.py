@@ -84,6 +84,10 @@ TEXTS = {
     "approval_origin": "in {folder} · saved {when} · session {session}",
     "approval_when_unknown": "at an unknown time",
     "approval_session_unknown": "unknown",
+    "approval_not_used": "{words} (not used any more: they could run any program)",
+    "approvals_not_used": "{count:approval|approvals} that you saved earlier for commands that begin with {what} will not be used any more, "
+    "because such commands can run any other program. You are asked again: answer `always` for the exact command, or write a rule. "
+    "dragoman approvals revoke ID deletes one",
     "approval_for_session": "until this session ends",
     "approvals_none": "no approval is saved",
     "approvals_none_here": "nothing is allowed beyond the approval mode: neither in this session nor for this folder",

@@ -82,6 +82,9 @@ TEXTS = {
     "approval_origin": "在 {folder} · 保存于 {when} · 会话 {session}",
     "approval_when_unknown": "未知时间",
     "approval_session_unknown": "未知",
+    "approval_not_used": "{words}（不再使用：这样的命令可以运行任何程序）",
+    "approvals_not_used": "以前为以 {what} 开头的命令保存的 {count:,} 项批准不再使用，因为这样的命令可以运行任何其他程序。"
+    "会重新询问您：可以对确切的命令回答“总是”，或写一条规则。dragoman approvals revoke ID 会删除一项",
     "approval_for_session": "到本次会话结束为止",
     "approvals_none": "没有保存的批准",
     "approvals_none_here": "除批准方式外没有允许任何内容：本次会话和此文件夹都没有",
