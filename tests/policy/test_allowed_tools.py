@@ -70,3 +70,11 @@ def test_edits_fetches_and_reads() -> None:
 )
 def test_what_is_disallowed_is_refused(names: list[str], spec: ToolSpec, intent: Intent, refused: bool) -> None:
     assert isinstance(AllowedTools((), "the skill x", names).limit(spec, intent, LAW), Deny) is refused
+
+
+def test_a_command_that_may_hide_what_is_disallowed_is_asked_about() -> None:
+    limit = AllowedTools((), "the skill x", ["Bash(rm:*)"]).limit
+    for command in ("x=m; r$x a", "bash -c " * 2_000 + "x"):
+        asked = limit(SHELL, Intent(command=command, directory="/work"), LAW)
+        assert isinstance(asked, MustAsk), command[:20]
+        assert "may hide" in asked.view.why

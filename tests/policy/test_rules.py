@@ -210,10 +210,11 @@ RUNS_ANYTHING = (
     "python3.11 x.py|pypy3 x|nodejs x|ruby3.2 x|perl5.36 x|lua5.4 x|php8 x|csh x|tcsh x|ksh x|dash x|busybox sh|fish x|nu x|pwsh x|elvish x"
     "|gdb ./a|lldb a|vim x|vim.tiny x|emacs x|nano x|sqlite3 a.db|psql x|mysql x|duckdb x|m4 x|strace ls|ltrace ls|flock x y|taskset 1 y"
     "|valgrind x|systemd-run x|entr x|watch x|parallel x|xargs x|find . -exec x|tmux new x|screen x|expect x|git config a b"
-    "|git bisect run x|git submodule foreach x|git filter-branch --tree-filter x|git lg|git -c a=b log|git-filter-branch x|tar -I ./x -cf a b"
+    "|git bisect run x|git submodule foreach x|git filter-branch --tree-filter x|git lg|git -c a=b log"
+    "|git-filter-branch x|tar -I ./x -cf a b"
     "|tar cIf ./x a b|tar --use-compress-program=./x -cf a b|git rebase -x y z|git rebase -s ours z|git rebase --exec y z|cmake --build x"
     "|ninja|make|make SHELL=./x all|java -jar x|uv run python x|poetry run bash x|pipx run x|go generate ./x|npx x|uvx x|bunx x|ssh h x"
-    "|openssl engine x|zip -TT ./x a b|split --filter=./x a|ccache gcc x|code x|less x|man x|awk x|R -e x|julia x|ipython x|tsx x|ts-node x"
+    "|openssl engine x|zip -TT ./x a b|split --filter=./x a|ccache gcc x|code x|less x|man x|awk x|R -e x|julia x|ipython x|tsx x"
     "|docker exec a b|kubectl exec a b|kubectl get x --kubeconfig y|rsync -e ./x a b|scp -S ./x a b|sort --compress-program=./x a"
     "|npm run build --script-shell=./x|go test -exec ./x|cargo test --config x|gcc -wrapper ./x a.c|just --shell ./x all|npm run|uv run x"
 )

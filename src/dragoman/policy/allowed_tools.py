@@ -8,7 +8,7 @@ nothing, so it is seldom whole. What is disallowed is refused. The names are tho
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,6 +19,9 @@ from dragoman.policy.rules import COMMANDS, EDITS, Rule, RuleProblem
 from dragoman.policy.tool_rules import fits_call
 from dragoman.values.calls import Deny, Intent
 from dragoman.values.messages import ToolSpec
+
+if TYPE_CHECKING:
+    from dragoman.policy.command_rules import CommandRuling
 
 _ALIASES = {
     "run_shell_command": COMMANDS, "run_shell": COMMANDS, "shell": COMMANDS, "bash": COMMANDS, "replace": EDITS, "write_file": EDITS,
@@ -40,13 +43,15 @@ class AllowedTools:
         """None: a call may run, as far as this goes."""
         if self._refuses(spec, intent, law):
             return Deny(f"{self._by} does without {', '.join(self._refused)}: {spec.name} was not run")
+        if self._may_hide_refused(intent, law):
+            return MustAsk(msgspec.structs.replace(intent, why=say("policy.may_hide_refused", by=self._by, names=", ".join(self._refused))))
         if not self._names or spec.read_only or EVERYTHING in self._names or self._covers(spec, intent, law):
             return None
         return MustAsk(msgspec.structs.replace(intent, why=say("policy.not_among_allowed", by=self._by, names=", ".join(self._names))))
 
     def _covers(self, spec: ToolSpec, intent: Intent, law: Law) -> bool:
         if intent.command and law.folders:
-            return _has_all_commands(self._rules) or _judged(intent, self._rules, law) == "allow"
+            return _has_all_commands(self._rules) or _judged(intent, self._rules, law).decision == "allow"
         return any(fits_call(rule, spec, intent, law.folders[0] if law.folders else "") for rule in self._rules)
 
     def _refuses(self, spec: ToolSpec, intent: Intent, law: Law) -> bool:
@@ -56,19 +61,26 @@ class AllowedTools:
             fits_call(rule, spec, intent, law.folders[0] if law.folders else "") for rule in self._refusing
         ):
             return True
-        return bool(intent.command and law.folders) and _judged(intent, self._refusing, law) == "deny"
+        return bool(intent.command and law.folders) and _judged(intent, self._refusing, law).decision == "deny"
+
+    def _may_hide_refused(self, intent: Intent, law: Law) -> bool:
+        """Whether a command cannot be read, or is too long to be judged, and may run what is refused."""
+        if not intent.command or not law.folders or not any(rule.is_for_commands for rule in self._refusing):
+            return False
+        ruling = _judged(intent, self._refusing, law)
+        return ruling.decision == "ask" and ruling.is_by_rule
 
 
 def _has_all_commands(rules: Sequence[Rule]) -> bool:
     return any(rule.tool == COMMANDS and not rule.pattern for rule in rules)
 
 
-def _judged(intent: Intent, rules: Sequence[Rule], law: Law) -> str:
+def _judged(intent: Intent, rules: Sequence[Rule], law: Law) -> CommandRuling:
     from dragoman.policy.command_rules import judge_command
     from dragoman.policy.commands import ReadableFolders
 
     around = ReadableFolders(law.folders, law.secret)
-    return judge_command(intent.command, intent.directory or law.folders[0], rules, around).decision
+    return judge_command(intent.command, intent.directory or law.folders[0], rules, around)
 
 
 def _rules_of(name: str, decision: Literal["allow", "deny"], by: str) -> Sequence[Rule]:

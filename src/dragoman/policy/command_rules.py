@@ -62,12 +62,16 @@ def _judge(command: str, directory: str, rules: Sequence[Rule], around: Readable
     except Unclear as unclear:
         if emptied:
             return CommandRuling("ask", say("policy.command_empties", path=emptied), is_by_rule=True, is_clear=False)
+        if shown := _find_shown(command, directory, around):
+            return CommandRuling("ask", shown, is_by_rule=True, is_clear=False)
         # A rule that asks or refuses may be about something in it: then no sandbox makes up for reading it.
         hides = bool(tightening) and _hides_commands(command, directory, rules, around)
         return CommandRuling("ask", str(unclear), is_by_rule=hides, is_clear=False)
     if emptied and not _is_named(steps, directory, about, around):
         reason = say("policy.command_empties", path=emptied)
         return CommandRuling("ask", reason, is_by_rule=True, open=tuple(step.texts for step in steps))
+    if shown := _find_shown(command, directory, around):
+        return CommandRuling("ask", shown, is_by_rule=True, open=tuple(step.texts for step in steps))
     if tightening and any(takes_commands(step.texts) for step in steps):
         return CommandRuling("ask", say("policy.shell_piped"), is_by_rule=True, open=tuple(step.texts for step in steps))
     for rule in tightening:
@@ -81,6 +85,16 @@ def _judge(command: str, directory: str, rules: Sequence[Rule], around: Readable
     # In a string that a shell is given. On the commands themselves a higher rule may have decided.
     hidden = _first_fitting(command, asking, around.work, without=frozenset(step.texts for step in steps))
     return ruling if hidden is None else CommandRuling("ask", hidden.reason, is_by_rule=True, open=tuple(step.texts for step in steps))
+
+
+def _find_shown(command: str, directory: str, around: ReadableFolders) -> str:
+    """Why a command may show a file that a rule keeps from being read, though the sandbox hides the file itself."""
+    if not around.denied:
+        return ""
+    from dragoman.policy.denied_commands import find_shown  # only where there is such a rule
+
+    path = find_shown(command, directory, around)
+    return say("policy.command_denied", path=path) if path else ""
 
 
 def _is_named(steps: Sequence[CommandStep], directory: str, rules: Sequence[Rule], around: ReadableFolders) -> bool:

@@ -51,6 +51,10 @@ class DeniedReads:
     def __call__(self, path: str, status: os.stat_result) -> bool:
         if any(fits_target(pattern, name, self._root) for name in self._names(path) for pattern in self._patterns):
             return True
+        return self.is_other_name(status)
+
+    def is_other_name(self, status: os.stat_result) -> bool:
+        """Whether a file is a denied one under another name."""
         return status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._with_several_names()
 
     def _names(self, path: str) -> Iterator[str]:

@@ -87,6 +87,25 @@ def shows_content(words: Sequence[str]) -> bool:
     return has_patch
 
 
+_BRINGS_CONTENT = set_of(
+    "archive cat-file grep format-patch fast-export bundle checkout-index clone difftool annotate blame whatchanged range-diff diff-tree "
+    "diff-index diff-files unpack-file send-email show diff merge-file read-tree pack-objects upload-pack upload-archive daemon instaweb "
+    "gui citool svn p4 filter-branch fast-import request-pull"
+)
+"""Subcommands that show what is in files, or write it where it can be read."""
+
+
+def may_bring_content(words: Sequence[str]) -> bool:
+    """Whether a git command, read loosely, may show what is in files that git keeps, or write it to another place."""
+    rest = [word for word in words[1:] if not word.startswith("-")][:4]
+    options = {word.partition("=")[0] for word in words[1:] if word.startswith("-")}
+    if not {"--work-tree", "--git-dir"}.isdisjoint(options) or ("worktree" in rest and "add" in rest):
+        return True
+    if not _BRINGS_CONTENT.isdisjoint(rest) or ("stash" in rest and "show" in rest):
+        return {"diff", "show"}.isdisjoint(rest) or _NAMES_ONLY.isdisjoint(options) or any(_PATCH.match(option) for option in options)
+    return not {"log", "reflog", "rev-list", "stash"}.isdisjoint(rest) and any(_PATCH.match(option) for option in options)
+
+
 def is_reading_subcommand(words: Sequence[str]) -> bool:
     """Whether it is a git command for which there is a list."""
     return len(words) > 1 and words[0] == "git" and words[1] in _GIT

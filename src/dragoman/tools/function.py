@@ -104,6 +104,23 @@ def tool(
     return FunctionTool(function, **options)
 
 
+def _pattern_check(schema: dict[str, Any]) -> Callable[[Any], None] | None:
+    """None where the schema has no pattern."""
+    if '"pattern"' not in _json(schema):
+        return None
+    from dragoman.values.typed import Misfit, pattern_check
+
+    check = pattern_check(schema)
+
+    def raising(args: Any) -> None:
+        try:
+            check(args)
+        except Misfit as error:
+            raise msgspec.ValidationError(str(error)) from None
+
+    return raising
+
+
 class FunctionTool(Generic[P, R]):
     """What `tool` returns. It can still be called like the original function, and type checkers know its signature."""
 
@@ -138,6 +155,7 @@ class FunctionTool(Generic[P, R]):
         self.timeout_s = _check_timeout(name, timeout_s)
         """How long it may run; 0: as long as it takes."""
         self.spec = ToolSpec.of(name, description or about, schema, kind=kind, read_only=read_only)
+        self._check_patterns = _pattern_check(schema)
         self.__name__ = name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -170,6 +188,8 @@ class FunctionTool(Generic[P, R]):
 
     def convert(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Decoded JSON as arguments of the function. Raises msgspec.ValidationError."""
+        if self._check_patterns is not None:
+            self._check_patterns(args)
         converted = msgspec.convert(args, self._arguments)
         given = {key: value for key in converted.__struct_fields__ if (value := getattr(converted, key)) is not msgspec.UNSET}
         for key in self._models.keys() & given.keys():

@@ -7,11 +7,14 @@ the number of problems are bounded, unknown or nonsensical keywords are ignored,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import unquote
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip, closest
+
+if TYPE_CHECKING:
+    from dragoman.values.patterns import PatternWork
 
 MAX_PROBLEMS = 10
 MAX_DEPTH = 64
@@ -48,13 +51,27 @@ def problems(schema: Any, value: Any) -> list[str]:
     return found
 
 
+def unchecked_patterns(schema: Any, value: Any) -> list[str]:
+    """Which patterns of the schema cannot be matched against the value within a bound, one sentence each; empty if all can.
+
+    For types whose own validation would match them without one."""
+    check = _Check(schema)
+    check.run(schema, value, "", 0)
+    if check.is_cut_short:
+        return ["the value is too large or too deep for its patterns to be checked"]
+    return list(dict.fromkeys(check.unchecked))[:MAX_PROBLEMS]
+
+
 class _Check:
     """The validation of one value against one schema."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._patterns: PatternWork | None = None
+        self.unchecked: list[str] = []
+        """What was not matched, because it could take long."""
         self._steps = 0
-        self._cut_short = False
+        self.is_cut_short = False
         """Whether the limits stopped the check early: then finding no problem means nothing."""
 
     def run(self, schema: Any, value: Any, path: str, depth: int) -> list[str]:
@@ -64,7 +81,7 @@ class _Check:
         if not isinstance(schema, dict):
             return []
         if depth > MAX_DEPTH or self._steps > MAX_STEPS:
-            self._cut_short = True
+            self.is_cut_short = True
             return []
         if value is None and schema.get("nullable") is True:
             return []
@@ -73,7 +90,7 @@ class _Check:
         found = _value_problems(schema, value, path)
         match value:
             case str():
-                found += _string_problems(schema, value, path)
+                found += self._string_problems(schema, value, path)
             case bool():
                 pass
             case int() | float():
@@ -85,6 +102,25 @@ class _Check:
             case _:
                 pass
         return found + self._combined_problems(schema, value, path, depth)
+
+    def _string_problems(self, schema: dict[str, Any], value: str, path: str) -> list[str]:
+        found = _count_problems(schema, "Length", len(value), path, "character")
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and self._is_match(pattern, value, path) is False:
+            found.append(f"{_subject(path)} must match {clip(pattern, MAX_SHOWN_PATTERN_CHARS)}")
+        return found
+
+    def _is_match(self, pattern: Any, text: str, path: str) -> bool | None:
+        from dragoman.values.patterns import PatternWork, is_match  # few schemas have any
+
+        self._patterns = self._patterns or PatternWork()
+        found = is_match(pattern, text, self._patterns)
+        if found is None:
+            shown = clip(str(pattern), MAX_SHOWN_PATTERN_CHARS)
+            self.unchecked.append(
+                f"whether {_subject(path)} matches {shown} was not checked, because that could take for ever: give a shorter one"
+            )
+        return found
 
     # --- objects and arrays
 
@@ -101,7 +137,7 @@ class _Check:
         ]
         for name, item in value.items():
             name = str(name)
-            matches = {pattern: _is_match(pattern, name) for pattern in patterns}
+            matches = {pattern: self._is_match(pattern, name, _join(path, name)) for pattern in patterns}
             wanted = [patterns[pattern] for pattern, matched in matches.items() if matched]
             if name in properties:
                 wanted.append(properties[name])
@@ -147,7 +183,7 @@ class _Check:
         if alternatives := _schemas(schema.get("oneOf")):
             found += self._alternative_problems(alternatives, value, path, depth, exactly_one=True)
         refused = schema.get("not")
-        if _is_schema(refused) and not self.run(refused, value, path, depth + 1) and not self._cut_short:
+        if _is_schema(refused) and not self.run(refused, value, path, depth + 1) and not self.is_cut_short:
             found.append(f"{_subject(path)} has a form that is not allowed")
         return found
 
@@ -161,7 +197,7 @@ class _Check:
             if found and type_of(value) in self._types(alternative, depth):
                 near.append(found)
         if fitting:
-            return [f"{_subject(path)} fits more than one of the forms allowed"] if fitting > 1 and not self._cut_short else []
+            return [f"{_subject(path)} fits more than one of the forms allowed"] if fitting > 1 and not self.is_cut_short else []
         if len(near) == 1:
             return near[0]
         if not near:
@@ -239,14 +275,6 @@ def _value_problems(schema: dict[str, Any], value: Any, path: str) -> list[str]:
     return [f"{_subject(path)} must be one of {shown or 'none'}, not {_format_value(value)}{hint}"]
 
 
-def _string_problems(schema: dict[str, Any], value: str, path: str) -> list[str]:
-    found = _count_problems(schema, "Length", len(value), path, "character")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str) and _is_match(pattern, value) is False:
-        found.append(f"{_subject(path)} must match {clip(pattern, MAX_SHOWN_PATTERN_CHARS)}")
-    return found
-
-
 def _number_problems(schema: dict[str, Any], value: float, path: str) -> list[str]:
     name, found = _subject(path), list[str]()
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -285,12 +313,6 @@ def _list_fields(properties: dict[str, Any]) -> str:
     if not properties:
         return ": no fields are taken"
     return f": the fields are {', '.join(map(str, properties))}" if len(properties) <= 12 else ""
-
-
-def _is_match(pattern: Any, text: str) -> bool | None:
-    from dragoman.values.patterns import is_match  # few schemas have any
-
-    return is_match(pattern, text)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ installed; a JSON Schema stands for itself. A union of classes that nothing tell
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
-from dragoman.values.schema import problems
+from dragoman.values.schema import problems, unchecked_patterns
 
 T = TypeVar("T")
 Schema = dict[str, Any]
@@ -72,7 +73,10 @@ def name_of(hint: Any) -> str:
 
 
 def _from_schema(schema: Schema) -> Typed[Any]:
+    check_patterns = pattern_check(schema)
+
     def check(value: Any) -> Any:
+        check_patterns(value)
         if found := problems(schema, value):
             raise Misfit("; ".join(found))
         return value
@@ -83,13 +87,44 @@ def _from_schema(schema: Schema) -> Typed[Any]:
 def _from_msgspec(hint: Any) -> Typed[Any]:
     (root,), components = msgspec.json.schema_components([hint], ref_template=_DEFINITIONS + "{name}")
 
+    schema = _with_root({**root, "$defs": components})
+    check = pattern_check(schema)
+
     def convert(value: Any) -> Any:
+        check(value)
         try:
             return msgspec.convert(value, hint, str_keys=True)
         except msgspec.ValidationError as error:
             raise Misfit(str(error)) from None
 
-    return Typed(name_of(hint), _with_root({**root, "$defs": components}), convert)
+    return Typed(name_of(hint), schema, convert)
+
+
+def pattern_check(schema: Schema) -> Callable[[Any], None]:
+    """What to call before a value is converted by a library that matches patterns without a bound. It raises Misfit for a value with
+    which that could take for ever."""
+    if not any(_patterns_in(schema)):
+        return lambda value: None
+
+    def check(value: Any) -> None:
+        if unchecked := unchecked_patterns(schema, value):
+            raise Misfit("; ".join(unchecked))
+
+    return check
+
+
+def _patterns_in(schema: Any) -> Iterator[str]:
+    match schema:
+        case dict():
+            if isinstance(pattern := schema.get("pattern"), str):
+                yield pattern
+            for each in schema.values():
+                yield from _patterns_in(each)
+        case list():
+            for each in schema:
+                yield from _patterns_in(each)
+        case _:
+            pass
 
 
 def _from_union(members: tuple[Any, ...]) -> Typed[Any]:
@@ -130,13 +165,34 @@ def _from_pydantic(hint: Any) -> Typed[Any]:
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         raise InputError(say("values.no_schema", type=name_of(hint), reason=_first_line(error))) from error
 
+    check = pattern_check(schema) if _matches_by_re(adapter.core_schema) else None
+
     def convert(value: Any) -> Any:
+        if check is not None:
+            check(value)
         try:
             return adapter.validate_json(jsontext.encode(value))
         except ValidationError as error:
             raise Misfit("; ".join(_pydantic_words(each) for each in error.errors(include_url=False)[:10])) from None
 
     return Typed(name_of(hint), _with_root(schema), convert)
+
+
+def _matches_by_re(core: Any, depth: int = 0) -> bool:
+    """Whether pydantic would match a pattern by Python's `re`. Its own engine takes time in proportion to the text."""
+    if depth > 50:
+        return True
+    match core:
+        case re.Pattern():
+            return True
+        case dict():
+            if core.get("regex_engine") == "python-re":
+                return True
+            return any(_matches_by_re(each, depth + 1) for each in core.values())
+        case list() | tuple():
+            return any(_matches_by_re(each, depth + 1) for each in core)
+        case _:
+            return False
 
 
 def _pydantic_words(problem: Mapping[str, Any]) -> str:

@@ -104,6 +104,7 @@ TEXTS = {
     "policy.sandbox_no_landlock": "Landlock has version {version} here, {needed} is needed",
     # --- skills and commands at work
     "policy.not_among_allowed": "{by} names only these tools as those it needs: {names}",
+    "policy.may_hide_refused": "{by} does without {names}, and this command may hide such a call",
     "policy.by_skill": "the skill {name}",
     "policy.by_command": "the command /{name}",
     "policy.other_not_toml": "{where}: it is not TOML ({reason}), so its rules are not used. Fix the file.",

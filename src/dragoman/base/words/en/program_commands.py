@@ -85,8 +85,8 @@ TEXTS = {
     "approval_when_unknown": "at an unknown time",
     "approval_session_unknown": "unknown",
     "approval_not_used": "{words} (not used any more: they could run any program)",
-    "approvals_not_used": "{count:approval|approvals} that you saved earlier for commands that begin with {what} will not be used any more, "
-    "because such commands can run any other program. You are asked again: answer `always` for the exact command, or write a rule. "
+    "approvals_not_used": "{count:approval|approvals} that you saved earlier for commands that begin with {what} will not be used any "
+    "more, because such commands can run any other program. You are asked again: answer `always` for the exact command, or write a rule. "
     "dragoman approvals revoke ID deletes one",
     "approval_for_session": "until this session ends",
     "approvals_none": "no approval is saved",
