@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -143,7 +144,9 @@ def _member(kind: str, value: Any) -> Test:
 @lru_cache(maxsize=256)
 def _ways_of(pattern: str) -> _Ways | None:
     try:
-        parsed = importlib.import_module("re._parser").parse(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parsed = importlib.import_module("re._parser").parse(pattern)
         if parsed.state.flags & ~_FLAGS:
             return None
         ways = _Ways(parsed.state.flags)
