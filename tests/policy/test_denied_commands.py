@@ -25,7 +25,8 @@ SHOWING = [
     "cat other.txt", "cp other.txt copy.txt", "bash -c 'cat other.txt'", "dd if=other.txt of=x",
 ]  # fmt: skip
 ORDINARY = [
-    "git status", "git add -A", "git commit -m 'fix: show the diff'", "git push -u origin main", "git log --oneline", "git diff --stat",
+    "git status",
+    "git diff sub", "git add -A", "git commit -m 'fix: show the diff'", "git push -u origin main", "git log --oneline", "git diff --stat",
     "git show --name-only HEAD", "git stash", "git stash pop", "git worktree list", "cat plain.txt", "make test > log.txt",
     "git checkout -b x",
 ]  # fmt: skip

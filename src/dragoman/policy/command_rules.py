@@ -70,7 +70,9 @@ def _judge(command: str, directory: str, rules: Sequence[Rule], around: Readable
     if emptied and not _is_named(steps, directory, about, around):
         reason = say("policy.command_empties", path=emptied)
         return CommandRuling("ask", reason, is_by_rule=True, open=tuple(step.texts for step in steps))
-    if shown := _find_shown(command, directory, around):
+    # Of what only reads, it is known exactly which files that are (commands.py).
+    others = [step for step in steps if step.texts[0] == "cd" or find_doubt(step, around)] if around.denied else ()
+    if shown := _find_shown("; ".join(shlex.join(step.texts) for step in others), directory, around):
         return CommandRuling("ask", shown, is_by_rule=True, open=tuple(step.texts for step in steps))
     if tightening and any(takes_commands(step.texts) for step in steps):
         return CommandRuling("ask", say("policy.shell_piped"), is_by_rule=True, open=tuple(step.texts for step in steps))
