@@ -85,6 +85,17 @@ def test_a_saved_beginning_that_is_too_wide_by_now_is_told_and_marked_and_not_ho
     assert "python3 (not used any more" in place.run("approvals").out
 
 
+def test_auto_does_not_empty_the_workspace_unasked(place: Place, serve: Serve) -> None:
+    (place.work / "kept.txt").write_text("x")
+    (place.work / "build").mkdir()
+    commands = [("run_shell", {"command": command}) for command in ("rm -rf build", "rm -rf /", "bash -c 'rm -rf *'", "find . -delete")]
+    serve(script(*(calls(each) for each in commands), "text: Done."))
+    done = place.ask("go", "--approval", "auto")
+    assert "were refused" in done.err
+    assert (place.work / "kept.txt").exists()
+    assert not (place.work / "build").exists()
+
+
 def test_a_session_that_runs_asks_again_once_it_is_revoked_elsewhere(place: Place, serve: Serve) -> None:
     grants_of(place).add("edit", saved=True)
     serve(script(write(), "text: Done.", write("b.txt"), "text: Done too."))
