@@ -60,6 +60,7 @@ LATER = {
     "app.hook_conditions": "only where a hook has a condition",
     "app.http_hooks": "only where a hook is an address",
     "app.outside_programs": "only where a command declares tools",
+    "policy.agent_limits": "only where a subagent may not do everything",
     "policy.host_rules": "only where hosts are listed",
     "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",

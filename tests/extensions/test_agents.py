@@ -30,30 +30,32 @@ def test_one_of_claude_code(tmp_path: Path) -> None:
     text = f"---\nname: reviewer\ndescription: |\n  Reviews.\n  Use it often.\n{tools}---\n\nBe strict.\n"
     agent = the_one(found_in(tmp_path, "claude", "reviewer.md", text))
     assert (agent.name, agent.instructions, agent.model) == ("reviewer", "Be strict.", "inherit")
-    assert agent.tools == ("read_file", "read_many_files", "run_shell", "shell_output", "mcp__x__y")
+    assert agent.limits.tools == ("read_file", "read_many_files", "mcp__x__y", "run_shell", "shell_output")
+    assert agent.limits.patterns == ("Bash(git log:*)",)
     assert str(agent.origin) == f"{tmp_path / 'agents' / 'reviewer.md'}:2"
 
 
 def test_what_claude_code_takes_away(tmp_path: Path) -> None:
     agent = the_one(found_in(tmp_path, "claude", "a.md", "---\nname: a\ndescription: b\ndisallowedTools: Write, Edit\n---\n"))
-    assert agent.tools is None
-    assert agent.without == ("write_file", "edit")
+    assert agent.limits.tools is None
+    assert agent.limits.without == ("write_file", "edit")
 
 
 def test_one_of_gemini_cli(tmp_path: Path) -> None:
     tools = "tools:\n  - read_file\n  - search_file_content\n  - run_shell_command\n"
     text = f"---\nname: auditor\nkind: local\ndescription: Audits.\n{tools}---\nAudit."
     agent = the_one(found_in(tmp_path, "gemini", "auditor.md", text))
-    assert agent.tools == ("read_file", "grep", "run_shell", "shell_output")
+    assert agent.limits.tools == ("read_file", "grep", "run_shell", "shell_output")
     everything = the_one(found_in(tmp_path, "gemini", "auditor.md", "---\nname: auditor\ndescription: Audits.\ntools: ['*']\n---\nAudit."))
-    assert everything.tools is None
+    assert everything.limits.tools is None
 
 
 @pytest.mark.parametrize("under", ["agent", "agents"])
 def test_one_of_opencode_is_named_by_its_file(under: str, tmp_path: Path) -> None:
     text = "---\ndescription: Reviews.\nmode: subagent\nmodel: anthropic/claude-x\ntools:\n  write: false\n  bash: true\n---\nReview."
     agent = the_one(found_in(tmp_path, "opencode", "review.md", text, under))
-    assert (agent.name, agent.tools, agent.without, agent.model) == ("review", None, ("write_file",), "anthropic/claude-x")
+    assert (agent.name, agent.limits.tools, agent.model) == ("review", None, "anthropic/claude-x")
+    assert agent.limits.permissions == ((("write", "*", "deny"), ("bash", "*", "allow")),)
     assert found_in(tmp_path, "opencode", "review.md", "---\ndescription: x\nmode: primary\n---\n", under).agents == ()
 
 
@@ -61,7 +63,7 @@ def test_one_of_codex(tmp_path: Path) -> None:
     text = 'name = "Code Reviewer"\ndescription = "Reviews."\ndeveloper_instructions = """\nBe strict.\n"""\nsandbox_mode = "read-only"\n'
     agent = the_one(found_in(tmp_path, "codex", "reviewer.toml", text))
     assert (agent.name, agent.description, agent.instructions) == ("Code-Reviewer", "Reviews.", "Be strict.")
-    assert agent.without == ("edit", "write_file")
+    assert agent.limits.reads_only
     wrong = found_in(tmp_path / "other", "codex", "x.toml", 'name = "x"\ndescription = \n')
     assert [":2" in notice for notice in wrong.notices] == [True]
 
@@ -72,7 +74,7 @@ def test_those_that_the_configuration_of_codex_declares(tmp_path: Path) -> None:
     found = found_in(tmp_path, "codex", "r.toml", 'developer_instructions = "Be strict."\nsandbox_mode = "read-only"\n')
     agent = the_one(found)
     assert (agent.name, agent.description, agent.instructions) == ("reviewer", "Reviews.", "Be strict.")
-    assert (agent.without, str(agent.origin)) == (("edit", "write_file"), f"{tmp_path}/config.toml:4")
+    assert (agent.limits.reads_only, str(agent.origin)) == (True, f"{tmp_path}/config.toml:4")
     assert [f"{tmp_path}/config.toml:7" in notice for notice in found.notices] == [True]
 
 
@@ -92,7 +94,8 @@ def test_those_that_opencode_json_defines(tmp_path: Path) -> None:
     folder = ProgramFolder("opencode", "project", str(tmp_path / ".opencode"), str(tmp_path))
     found = find_agents([folder])
     (agent,) = found.agents
-    assert (agent.name, agent.instructions, agent.model, agent.without) == ("reviewer", "You review.", "a/b", ("write_file",))
+    assert (agent.name, agent.instructions, agent.model) == ("reviewer", "You review.", "a/b")
+    assert agent.limits.permissions == ((("write", "*", "deny"), ("bash", "*", "allow")),)
     assert str(agent.origin) == f"{tmp_path}/opencode.jsonc:4"
     assert [f"{tmp_path}/opencode.jsonc:6" in notice for notice in found.notices] == [True]
     commands = find_commands([folder])
@@ -116,7 +119,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_used_unless_it_could_b
     found_in(tmp_path, "claude", "a.md", head.format("a") + "just words\n---\nA")
     found_in(tmp_path, "claude", "b.md", head.format("b") + "just words\ntools: Read\n---\nB")
     found = found_in(tmp_path, "claude", "c.md", head.format("c") + "tools Read\n---\nC")
-    assert [(agent.name, agent.tools) for agent in found.agents] == [("a", None), ("b", ("read_file", "read_many_files"))]
+    assert [(agent.name, agent.limits.tools) for agent in found.agents] == [("a", None), ("b", ("read_file", "read_many_files"))]
     assert [f"{tmp_path / 'agents'}/{name}.md:4" in notice for name, notice in zip("abc", found.notices, strict=True)] == [True] * 3
 
 
@@ -126,7 +129,7 @@ def test_examples_in_tags_belong_to_the_description_though_they_are_not_indented
     )
     agent = the_one(found_in(tmp_path, "claude", "a.md", f"---\nname: a\n{lines}tools: Read\n---\nA"))
     assert agent.description.splitlines()[-1] == "</example>"
-    assert (agent.model, agent.tools, agent.instructions) == ("opus", ("read_file", "read_many_files"), "A")
+    assert (agent.model, agent.limits.tools, agent.instructions) == ("opus", ("read_file", "read_many_files"), "A")
     open_tag = the_one(found_in(tmp_path, "claude", "a.md", "---\ndescription: Reads <file>\nmodel: opus\n---\nA"))
     assert (open_tag.description, open_tag.model) == ("Reads <file>", "opus")
 
@@ -137,7 +140,7 @@ def test_unknown_tools_are_named_in_one_notice(tmp_path: Path) -> None:
     (notice,) = found.notices
     assert "Telescope" in notice
     assert "Sextant" in notice
-    assert [agent.tools for agent in found.agents] == [("read_file", "read_many_files"), ()]
+    assert [agent.limits.tools for agent in found.agents] == [("read_file", "read_many_files"), ()]
 
 
 def test_the_nearest_of_one_name_wins(tmp_path: Path) -> None:

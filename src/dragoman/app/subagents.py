@@ -10,11 +10,13 @@ from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base.plugins import is_module_name
 from dragoman.base.words import say
+from dragoman.extensions.agent_limits import FileLimits
 from dragoman.extensions.agents import AgentDefinition, find_agents
 from dragoman.loop.tasks import TaskAgent
 from dragoman.values.errors import ConfigError
 
 if TYPE_CHECKING:
+    from dragoman.policy.agent_limits import AgentLimits
     from dragoman.providers.catalog import Catalog
 
 _CALLERS = frozenset({"", "inherit", "default", "auto"})
@@ -37,16 +39,31 @@ def find_subagents(setup: Setup, service: str) -> tuple[tuple[TaskAgent, ...], t
 
 
 def _agent_of(found: AgentDefinition, model: str) -> TaskAgent:
+    says = found.limits
     return TaskAgent(
         found.name,
         found.description,
         found.instructions,
-        found.tools,
-        found.without,
+        says.tools,
+        says.without,
+        limits=limits_of(found),
+        max_turns=says.max_turns,
+        timeout_s=says.timeout_s,
         model=model,
         may_inherit=found.origin.program != "dragoman",
         origin=str(found.origin),
     )
+
+
+def limits_of(found: AgentDefinition) -> AgentLimits | None:
+    """What its file says it may not do, beside the tools that it does not have; None: nothing."""
+    names = ("patterns", "refused", "agents", "permissions", "reads_only", "mode", "asks")
+    said = {name: getattr(found.limits, name) for name in names}
+    if all(said[name] == getattr(FileLimits(), name) for name in names):
+        return None
+    from dragoman.policy.agent_limits import AgentLimits
+
+    return AgentLimits(str(found.origin), **said)
 
 
 def _model_of(found: AgentDefinition, service: str, catalog: Catalog) -> str:

@@ -46,7 +46,7 @@ def for_conversation(agent: Agent) -> list[str]:
 def lines_of(agents: Iterable[TaskAgent]) -> list[str]:
     lines: list[str] = []
     for agent in agents:
-        facts = [_tools_words(agent), agent.model, shorten_home(agent.origin) or say("subagents.builtin")]
+        facts = [_tools_words(agent), *_limits_words(agent), agent.model, shorten_home(agent.origin) or say("subagents.builtin")]
         ours = f"subagents.about_{agent.name}"
         about = agent.description if agent.origin or lookup(ours) is None else say(ours)
         lines.append(f"  {agent.name}  {one_line(about, _DESCRIPTION_CHARS)}")
@@ -63,6 +63,21 @@ def _tools_words(agent: TaskAgent) -> str:
     return ", ".join(name for name in agent.tools if name not in agent.without) or say("subagents.no_tools")
 
 
+def _limits_words(agent: TaskAgent) -> list[str]:
+    """What its file says beside its tools, in a few words."""
+    words = [say("subagents.turns", turns=agent.max_turns)] if agent.max_turns else []
+    words += [say("subagents.minutes", minutes=f"{agent.timeout_s / 60:g}")] if agent.timeout_s else []
+    limits = agent.limits
+    if limits is None:
+        return words
+    words += [say("subagents.only_reads")] if limits.reads_only else []
+    words += [say("subagents.in_mode", mode=limits.mode)] if limits.mode else []
+    words += [say("subagents.never_asks")] if not limits.asks else []
+    parts = [*limits.patterns, *(f"− {each}" for each in limits.refused)]
+    parts += [f"{action} {resource}: {effect}" for each in limits.permissions for action, resource, effect in each]
+    return [*words, *parts]
+
+
 def _as_json(agent: TaskAgent) -> dict[str, Any]:
     return {
         "name": agent.name,
@@ -70,6 +85,7 @@ def _as_json(agent: TaskAgent) -> dict[str, Any]:
         "tools": None if agent.tools is None else list(agent.tools),
         "without": list(agent.without),
         "reads_only": agent.reads_only,
+        "limits": _limits_words(agent),
         "model": agent.model or None,
         "origin": agent.origin or None,
     }

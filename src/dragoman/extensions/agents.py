@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.extensions.agent_limits import FileLimits, Unusable, both, doubtful_line, read_limits
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
 from dragoman.extensions.opencode_config import DefinedTable, defined_tables
@@ -27,55 +29,21 @@ MAX_BYTES = 200_000
 _DEEPEST = 3
 _FOLDERS = {**dict.fromkeys(("dragoman", "claude", "codex", "gemini"), ("agents",)), "opencode": ("agents", "agent")}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
-_OURS = (
-    *("read_file", "read_many_files", "list_directory", "glob", "grep", "edit", "write_file", "shell_output"),
-    *("todo", "ask_user", "save_memory", "web_fetch", "google_web_search", "task"),
-)
-_TOOLS: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in _OURS},
-    "run_shell": ("run_shell", "shell_output"),
-    # Claude Code and opencode
-    "read": ("read_file", "read_many_files"),
-    "notebookread": ("read_file",),
-    "ls": ("list_directory",),
-    "list": ("list_directory",),
-    "multiedit": ("edit",),
-    "notebookedit": ("edit",),
-    "patch": ("edit",),
-    "write": ("write_file",),
-    "bash": ("run_shell", "shell_output"),
-    "bashoutput": ("shell_output",),
-    "killshell": ("shell_output",),
-    "webfetch": ("web_fetch",),
-    "websearch": ("google_web_search",),
-    "todowrite": ("todo",),
-    "todoread": ("todo",),
-    "agent": ("task",),
-    "askuserquestion": ("ask_user",),
-    "question": ("ask_user",),
-    # gemini-cli
-    "search_file_content": ("grep",),
-    "grep_search": ("grep",),
-    "replace": ("edit",),
-    "run_shell_command": ("run_shell", "shell_output"),
-    "write_todos": ("todo",),
-}
-"""By the name in lower case."""
 
 
 class AgentDefinition(msgspec.Struct, frozen=True):
-    """A subagent as its file has it, with our names of its tools."""
+    """A subagent as its file has it."""
 
     name: str
     description: str
     instructions: str
-    tools: tuple[str, ...] | None
-    """None: its file names none, so it has all."""
-    without: tuple[str, ...]
-    """Those it does not have."""
+    limits: FileLimits
+    """What it may do, with our names of its tools."""
     model: str
     """As the file has it."""
     origin: Origin
+    narrowed: tuple[tuple[int, str], ...] = ()
+    """Line and sentence: in what it may do less than its file says."""
 
 
 class FoundAgents(msgspec.Struct, frozen=True):
@@ -98,20 +66,27 @@ def find_agents(folders: Sequence[ProgramFolder], plugins: Iterable[Plugin] = ()
         except _Wrong as wrong:
             notices.append(say("subagents.wrong_file", where=str(wrong.origin), reason=wrong.reason))
             return
-        if agent is not None:
-            found.setdefault(agent.name, agent)
+        if agent is not None and found.setdefault(agent.name, agent) is agent:
+            for name in agent.limits.unknown:
+                unknown.setdefault(one_line(name, 60), agent.origin.path)
+            for line, sentence in agent.narrowed:
+                at = msgspec.structs.replace(agent.origin, line=line)
+                notices.append(say("subagents.narrower", where=str(at), agent=agent.name, reason=sentence))
 
     declared = [each for folder in folders if folder.program == "codex" for each in _declared_in(folder)]
     for place in search_folders(folders, plugins, "agents", _FOLDERS):
         walk = Walk(place)
         for file in _markdown_files(place, walk):
             if not any(file == each.file for each in declared):
-                add(partial(_read_agent, place, file, unknown, notices))
+                add(partial(_read_agent, place, file, notices))
         notices += map(str, walk.problems)
     for role in declared:
         add(partial(_read_role, role))
-    for table in defined_tables(folders, "agent"):
-        add(partial(_agent_in, table, unknown))
+    tables = [*defined_tables(folders, "agent")]
+    for table in tables:
+        add(partial(_agent_in, table))
+    for table in tables:
+        add(partial(_change_agent, found, table))
     if unknown:
         notices.append(say("subagents.unknown_tools", names=_by_file(unknown)))
     return FoundAgents(tuple(found[name] for name in sorted(found)), tuple(notices))
@@ -142,28 +117,42 @@ def _markdown_files(place: SearchFolder, walk: Walk) -> Iterator[str]:
                 yield os.path.join(at, name)
 
 
-def _read_agent(place: SearchFolder, path: str, unknown: dict[str, str], notices: list[str]) -> AgentDefinition | None:
-    """None if it is not a subagent but a mode of the other program. Raises _Wrong."""
+def _read_agent(place: SearchFolder, path: str, notices: list[str]) -> AgentDefinition | None:
+    """None if it is not a subagent but a mode of the other program, or is switched off. Raises _Wrong."""
     origin = place.origin(path)
     if path.endswith(".toml"):
         return _read_toml(_text_of(place, path), origin)
     text = _text_of(place, path)
     read = read_frontmatter(text)
+    if (at := doubtful_line(text, read)) is not None:
+        raise _Wrong(msgspec.structs.replace(origin, line=at.line), at.reason)
     if read.faults:
-        at = msgspec.structs.replace(origin, line=read.faults[0].line)
-        if "tools" not in read.values and "tools" in text[: len(text) - len(read.body)].lower():
-            raise _Wrong(at, read.faults[0].reason)  # it may be the line that says which tools it has
-        notices.append(str(SourceProblem(at, read.faults[0].reason)))
-    if place.program == "opencode" and read.text("mode") == "primary":
+        notices.append(str(SourceProblem(msgspec.structs.replace(origin, line=read.faults[0].line), read.faults[0].reason)))
+    if _is_for_others(read.text("mode"), place.program) or True in (read.flag("disable"), read.flag("disabled")):
         return None
     name = read.text("name") or os.path.basename(path).removesuffix(".md")
     if not _NAME.match(name):
         raise _Wrong(_at(origin, read, "name"), say("subagents.wrong_name", name=one_line(name, 80)))
     if not (description := read.text("description")):
         raise _Wrong(_at(origin, read, "description", 1), say("subagents.no_description"))
-    tools, without = _tools_of(read, path, unknown)
+    limits = _limits_of(read.values, origin, read.lines)
     name = f"{place.plugin}:{name}" if place.plugin else name
-    return AgentDefinition(name, description, read.body.strip(), tools, without, read.text("model"), _at(origin, read, "name", 1))
+    narrowed = tuple((read.lines.get(key, 0), sentence) for key, sentence in limits.notices)
+    return AgentDefinition(name, description, read.body.strip(), limits, read.text("model"), _at(origin, read, "name", 1), narrowed)
+
+
+def _is_for_others(mode: str, program: str) -> bool:
+    """Whether it is a mode of opencode for the one who talks with the user."""
+    return program == "opencode" and mode.strip().lower() not in ("", "all", "subagent")
+
+
+def _limits_of(values: Mapping[str, Any], origin: Origin, lines: Mapping[str, int]) -> FileLimits:
+    """Raises _Wrong, at the line that says what cannot be honoured."""
+    try:
+        return read_limits(values)
+    except Unusable as unusable:
+        line = lines.get(unusable.key.partition(".")[0], origin.line)
+        raise _Wrong(msgspec.structs.replace(origin, line=line), unusable.reason) from unusable
 
 
 class _Role(msgspec.Struct, frozen=True):
@@ -199,11 +188,11 @@ def _declared_in(folder: ProgramFolder) -> Iterator[_Role]:
 def _read_role(role: _Role) -> AgentDefinition:
     """Raises _Wrong."""
     text = _text_of(role.place, role.file) if role.file else ""
-    return _read_toml(text, role.origin, {"name": role.name, "description": role.description})
+    return _read_toml(text, role.origin, {"name": role.name, "description": role.description}, role.file)
 
 
-def _read_toml(text: str, origin: Origin, otherwise: Mapping[str, str] = {}) -> AgentDefinition:
-    """One of Codex; `otherwise`: what is said of it elsewhere. Raises _Wrong."""
+def _read_toml(text: str, origin: Origin, otherwise: Mapping[str, str] = {}, path: str = "") -> AgentDefinition:
+    """One of Codex; `otherwise`: what is said of it elsewhere, if its own file is another than that: `path`. Raises _Wrong."""
     import tomllib
 
     try:
@@ -211,7 +200,7 @@ def _read_toml(text: str, origin: Origin, otherwise: Mapping[str, str] = {}) -> 
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
         raise _Wrong(msgspec.structs.replace(origin, line=int(line[1]) if line else 0), say("skills.not_toml", reason=error)) from error
-    keys = ("name", "description", "model", "sandbox_mode")
+    keys = ("name", "description", "model")
     given = {key: value if isinstance(value := values.get(key), str) else otherwise.get(key, "") for key in keys}
     # There a name may be any words; here it is one.
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", given["name"] or os.path.basename(origin.path).removesuffix(".toml")).strip("-")
@@ -220,15 +209,21 @@ def _read_toml(text: str, origin: Origin, otherwise: Mapping[str, str] = {}) -> 
     if not given["description"]:
         raise _Wrong(origin, say("subagents.no_description"))
     instructions = values.get("developer_instructions")
-    without = ("edit", "write_file") if given["sandbox_mode"] == "read-only" else ()
     told = instructions.strip() if isinstance(instructions, str) else ""
-    return AgentDefinition(name, given["description"], told, None, without, given["model"], origin)
+    from dragoman.base.toml_lines import line_of
+
+    lines = {key: line_of(text, (key,)) or 0 for key in values} if text else {}
+    file = msgspec.structs.replace(origin, path=path or origin.path, line=0) if path else origin
+    limits = _limits_of(values, file, lines)
+    narrowed = tuple((lines.get(key, 0), sentence) for key, sentence in limits.notices)
+    return AgentDefinition(name, given["description"], told, limits, given["model"], origin, narrowed)
 
 
-def _agent_in(table: DefinedTable, unknown: dict[str, str]) -> AgentDefinition | None:
+def _agent_in(table: DefinedTable) -> AgentDefinition | None:
     """None if it is not a subagent, or changes one of opencode's own. Raises _Wrong."""
     description = table.text("description")
-    if table.text("mode") == "primary" or table.values.get("disable") is True or not description:
+    is_off = True in (table.values.get("disable"), table.values.get("disabled"))
+    if _is_for_others(table.text("mode"), "opencode") or is_off or not description:
         return None
     if not _NAME.match(table.name):
         raise _Wrong(table.origin, say("subagents.wrong_name", name=one_line(table.name, 80)))
@@ -236,10 +231,23 @@ def _agent_in(table: DefinedTable, unknown: dict[str, str]) -> AgentDefinition |
         instructions = table.long_text("prompt").strip()
     except Unreadable as error:
         raise _Wrong(table.origin, str(error)) from error
-    given = table.values.get("tools")
-    tools = given if isinstance(given, dict) else {}
-    without = _translated([str(name) for name, is_allowed in tools.items() if is_allowed is False], str(table.origin), unknown)
-    return AgentDefinition(table.name, description, instructions, None, without, table.text("model"), table.origin)
+    limits = _limits_of(table.values, table.origin, {})
+    narrowed = tuple((table.origin.line, sentence) for _, sentence in limits.notices)
+    return AgentDefinition(table.name, description, instructions, limits, table.text("model"), table.origin, narrowed)
+
+
+def _change_agent(found: dict[str, AgentDefinition], table: DefinedTable) -> None:
+    """A table may be about an agent that another file defines: what it takes away is taken away. Raises _Wrong."""
+    agent = found.get(table.name)
+    if agent is None or agent.origin.program != "opencode" or agent.origin == table.origin:
+        return
+    del found[table.name]
+    if _is_for_others(table.text("mode"), "opencode") or True in (table.values.get("disable"), table.values.get("disabled")):
+        return
+    limits = both(agent.limits, _limits_of(table.values, table.origin, {}))
+    if limits is None:
+        raise _Wrong(table.origin, say("subagents.said_twice", key="tools", other=str(agent.origin)))
+    found[table.name] = msgspec.structs.replace(agent, limits=limits)
 
 
 def _text_of(place: SearchFolder, path: str) -> str:
@@ -251,32 +259,3 @@ def _text_of(place: SearchFolder, path: str) -> str:
 
 def _at(origin: Origin, read: Frontmatter, key: str, otherwise: int = 0) -> Origin:
     return msgspec.structs.replace(origin, line=read.lines.get(key, otherwise))
-
-
-def _tools_of(read: Frontmatter, path: str, unknown: dict[str, str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """The tools it may use (None: all of them), and the tools it may not."""
-    value = read.values.get("tools", "")
-    refused = _bare(read.words("disallowedTools"))
-    if isinstance(value, dict):  # opencode: what is not named is allowed
-        refused += [name for name, is_allowed in value.items() if str(is_allowed).lower() == "false"]
-    names = _bare(read.words("tools")) if not isinstance(value, dict) else list[str]()
-    wanted = None if not names or "*" in names else _translated(names, path, unknown)
-    return (() if "*" in refused else wanted), _translated([name for name in refused if name != "*"], path, unknown)
-
-
-def _bare(names: Sequence[str]) -> list[str]:
-    """Without what a program lets it do with the tool: `Bash(git log:*)`. What may run is for the user's own rules to say."""
-    return [name.partition("(")[0].strip() for name in names]
-
-
-def _translated(names: Sequence[str], path: str, unknown: dict[str, str]) -> tuple[str, ...]:
-    """Our names. Those of an MCP server's tools are taken as they are: which there are is not known yet."""
-    ours: list[str] = []
-    for name in names:
-        if known := _TOOLS.get(name.lower()):
-            ours += known
-        elif name.startswith("mcp_"):
-            ours.append(name)
-        else:
-            unknown.setdefault(one_line(name, 60), path)
-    return tuple(dict.fromkeys(ours))

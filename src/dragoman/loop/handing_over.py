@@ -66,6 +66,7 @@ def _taker_like(root: Harness, source: Harness, name: str) -> Harness:
         number += 1
         label = f"{name} ({number})"
     taker = assemble_like(source, root.session, root)
+    taker.approvals.work_for(root.approvals)
     taker.name, taker.limits, taker.account, taker.depth_left = label, root.limits, root.account, root.depth_left
     root.takers[label] = taker
     root.models.learn_from(taker.models)

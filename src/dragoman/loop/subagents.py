@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
+from dragoman.base.words import say
 from dragoman.loop.assembly import assemble_like
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions, SessionOptions
@@ -24,8 +25,8 @@ from dragoman.tools.registry import check_name
 from dragoman.tools.results import error_output
 from dragoman.tools.returned import to_output
 from dragoman.values.calls import Ask, Intent, Show, ToolOutput, run_at_work
-from dragoman.values.events import SubagentEvent, TurnEvent
-from dragoman.values.messages import ToolSpec, user
+from dragoman.values.events import NoticeGiven, SubagentEvent, TurnEvent
+from dragoman.values.messages import Text, ToolSpec, user
 from dragoman.values.record import FilesChanged
 
 if TYPE_CHECKING:
@@ -33,6 +34,15 @@ if TYPE_CHECKING:
 
 MAX_TITLE_CHARS = 120
 PROMPT = "What it shall do, with all it has to know: it sees nothing of this conversation."
+
+
+class EndsEarly(msgspec.Struct, frozen=True):
+    """When a called agent ends with what it has, though it is not done; 0: that does not end it."""
+
+    max_turns: int = 0
+    timeout_s: float = 0.0
+    said_in: str = ""
+    """The file that says so."""
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -45,6 +55,7 @@ class Template(msgspec.Struct, frozen=True):
     """Makes the copy differ from the harness it was made like. May raise DragomanError: then nothing is run."""
     instructions: str = ""
     """Added to the system prompt."""
+    ends: EndsEarly | None = None
 
 
 class AgentTool:
@@ -88,6 +99,7 @@ async def run_subagent(template: Template, name: str, prompt: str, on_made: Call
     if outer is not None and template.harness.deps is None:
         inner.deps = outer.deps
     run = _make_run(inner, template, await _with_words_of_hooks(caller, inner, name, prompt))
+    timer = _Timer(run, template.ends)
     try:
         await _pass_events_on(run, _teller(outer, call_id, name))
         if caller is not None and caller.hooks is not None:
@@ -95,12 +107,49 @@ async def run_subagent(template: Template, name: str, prompt: str, on_made: Call
 
             await caller.hooks.after_subagent(SubagentEnd(name, inner.session.id, run.result.text, run.result.error))
     finally:
+        timer.stop()
         if caller is not None:
             _charge(caller, inner, run, name, call_id)
             if template.harness is caller:
                 _take_changes(caller, inner, call_id)
         await _close(inner)
+    if template.ends is not None and (why := timer.why or _why_by_turns(run, template.ends)):
+        return _output_so_far(run, inner.session, name, why, outer)
     return await _output_of(run, inner.session, name)
+
+
+class _Timer:
+    """Ends a run when its time is over. `why` says so afterwards."""
+
+    def __init__(self, run: Run[Any], ends: EndsEarly | None) -> None:
+        self._run, self._ends, self.why = run, ends, ""
+        self._handle = asyncio.get_running_loop().call_later(ends.timeout_s, self._end) if ends is not None and ends.timeout_s else None
+
+    def _end(self) -> None:
+        assert self._ends is not None
+        self.why = say("subagents.out_of_time", minutes=f"{self._ends.timeout_s / 60:g}", where=self._ends.said_in)
+        self._run.cancel()
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+
+def _why_by_turns(run: Run[Any], ends: EndsEarly) -> str:
+    if not ends.max_turns or run.result.error_type != "TurnLimit":
+        return ""
+    return say("subagents.out_of_turns", turns=ends.max_turns, where=ends.said_in)
+
+
+def _output_so_far(run: Run[Any], session: Session, name: str, why: str, outer: Any) -> ToolOutput:
+    """What it had said until its turns or its time were over, and that they were."""
+    if outer is not None:
+        outer.tell(NoticeGiven("subagent", say("subagents.ended_early", agent=name, reason=why)))
+    said = [item.message.text for item in session.history.view.items if item.message.role == "assistant" and item.message.text.strip()]
+    words = f"{said[-1]}\n\n" if said else ""
+    text = f"{words}({name} was ended before it was done: {why}. This is what it had{'' if said else ': it had said nothing yet'}.)"
+    extras = jsontext.dumps({"session_id": session.id})
+    return ToolOutput((Text(text),), display=one_line(text, MAX_TITLE_CHARS), changed=run.result.changed, extras=extras)
 
 
 async def _assemble(template: Template, caller: Harness | None, name: str, call_id: str) -> Harness:
@@ -118,8 +167,7 @@ async def _assemble(template: Template, caller: Harness | None, name: str, call_
         inner.further_secrets += caller.further_secrets
         inner.hooks = caller.hooks.beside(inner.hooks) if caller.hooks is not None else inner.hooks
         inner.depth_left = min(caller.depth_left - 1, made_like.limits.max_depth)
-        inner.approvals.on_ruling = caller.approvals.on_ruling
-        inner.approvals.narrowed = caller.approvals.narrowed
+        inner.approvals.work_for(caller.approvals)
     if (ask := inner.approvals.ask) is not None:
         inner.approvals.ask = _asking_for(name, ask)
     purse = caller.session.purse if caller is not None else None

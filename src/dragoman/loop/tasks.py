@@ -7,7 +7,7 @@ do is decided inside, call by call, by the caller's approvals.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,9 @@ from dragoman.values.calls import Intent, Show, ToolOutput, run_at_work
 from dragoman.values.errors import DragomanError
 from dragoman.values.events import NoticeGiven
 from dragoman.values.messages import ToolSpec
+
+if TYPE_CHECKING:
+    from dragoman.policy.agent_limits import AgentLimits
 
 TASK = "task"
 DEEPEST = 2
@@ -46,6 +49,12 @@ class TaskAgent(msgspec.Struct, frozen=True):
     """Tools it does not have."""
     reads_only: bool = False
     """Of these, only those that read."""
+    limits: AgentLimits | None = None
+    """What else its file says it may not do."""
+    max_turns: int = 0
+    """After so many it ends with what it has; 0: as many as its caller."""
+    timeout_s: float = 0.0
+    """After so long it ends with what it has; 0: as long as it takes."""
     model: str = ""
     """Empty: the caller's."""
     may_inherit: bool = False
@@ -110,14 +119,24 @@ class TaskTool:
         outer: Any = run_at_work.get()()
         if outer is None:
             return error_output(f"{TASK} was not called: it works only within a run", "impossible")
-        from dragoman.loop.subagents import Template, run_subagent
+        from dragoman.loop.subagents import EndsEarly, Template, run_subagent
 
         notices: list[str] = []
-        template = Template(outer._harness, change=_changed_to(agent, notices.append), instructions=read_prompt("subagent.md"))
+        ends = EndsEarly(agent.max_turns, agent.timeout_s, agent.origin) if agent.max_turns or agent.timeout_s else None
+        template = Template(outer._harness, change=_changed_to(agent, notices.append), instructions=_instructions_for(agent), ends=ends)
         try:
             return await run_subagent(template, agent.name, str(args["prompt"]), on_made=lambda: _tell(outer, notices))
         except DragomanError as error:
             return error_output(f"{agent.name} was not called: {error}", "agent_failed")
+
+
+def _instructions_for(agent: TaskAgent) -> str:
+    ours = read_prompt("subagent.md")
+    return (
+        f"{ours}\n\nYou may answer {agent.max_turns} times at most, tool calls included: give your result in time."
+        if agent.max_turns
+        else ours
+    )
 
 
 def _tell(outer: Any, notices: Sequence[str]) -> None:
@@ -134,18 +153,44 @@ def _changed_to(agent: TaskAgent, notice: Callable[[str], None]) -> Callable[[Ha
         if agent.instructions:
             inner.system = agent.instructions
         _keep_tools(inner, agent)
+        _hold_limits(inner, agent)
         if agent.model:
             _use_model(inner, agent, notice)
 
     return change
 
 
+def _limits_of(agent: TaskAgent) -> AgentLimits | None:
+    if agent.limits is None and agent.tools is None and not agent.without:
+        return None
+    from dragoman.policy.agent_limits import AgentLimits
+
+    by = f"the subagent {agent.name}" + (f" ({agent.origin})" if agent.origin else "")
+    return msgspec.structs.replace(agent.limits or AgentLimits(by), by=by, tools=agent.tools, without=agent.without)
+
+
+def _hold_limits(inner: Harness, agent: TaskAgent) -> None:
+    """From here on each call is held against what its file says, also one of a tool that joins later."""
+    if agent.max_turns:
+        inner.limits = msgspec.structs.replace(inner.limits, max_turns=min(inner.limits.max_turns, agent.max_turns))
+    if (limits := _limits_of(agent)) is None:
+        return
+    inner.approvals.tighten(limits.limit, limits.mode, asks=limits.asks)
+    tool = inner.registry.get(TASK)
+    if isinstance(tool, TaskTool) and not all(map(limits.may_call, tool.agents)):
+        callable_ones = [each for each in tool.agents.values() if limits.may_call(each.name)]
+        inner.registry.remove(TASK)
+        if callable_ones:
+            inner.registry.register(TaskTool(callable_ones))
+
+
 def _keep_tools(inner: Harness, agent: TaskAgent) -> None:
-    registry = inner.registry
+    registry, limits = inner.registry, _limits_of(agent)
     for spec in registry.specs:
-        is_named = spec.name in agent.tools if agent.tools is not None else spec.name not in _FOR_PEOPLE
+        is_there = limits is None or limits.has(spec.name)
+        is_for_people = agent.tools is None and spec.name in _FOR_PEOPLE
         is_too_deep = spec.name == TASK and inner.depth_left < 1
-        if not is_named or spec.name in agent.without or is_too_deep or (agent.reads_only and not spec.read_only):
+        if not is_there or is_for_people or is_too_deep or (agent.reads_only and not spec.read_only):
             registry.remove(spec.name)
     if "run_shell" not in registry:
         registry.remove("shell_output")

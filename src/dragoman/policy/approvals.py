@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.policy.grants import Grants
-from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge
+from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge, narrower
 from dragoman.values.calls import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
@@ -33,6 +33,8 @@ Ruling = Literal["refused", "granted", "not_saved"]
 """What a front end may want to tell: a call that the mode refused, one that ran because of a saved grant, a grant that was not saved."""
 OnRuling = Callable[[Ruling, ToolCall, Intent, str], None]
 """The text says why, where there is a reason to tell."""
+Limit = Callable[[ToolSpec, Intent, Law], Deny | MustAsk | None]
+"""Narrows what may run; None: it says nothing of a call."""
 
 
 def require_sandbox(mode: Mode, has_sandbox: Callable[[], bool], known: Callable[[], Detected | None]) -> None:
@@ -80,9 +82,13 @@ class Approvals:
         self.grants = grants or Grants()
         self.on_ruling: OnRuling | None = None
         """Told what was decided without asking; see Ruling."""
-        self.narrowed: Callable[[ToolSpec, Intent, Law], Deny | MustAsk | None] | None = None
+        self.narrowed: Limit | None = None
         """What a skill or a command at work says of a call: refused, or asked about where the mode alone would let it run. It allows
         nothing: see allowed_tools.py."""
+        self._held: tuple[Limit, ...] = ()
+        """What the files of subagents say: this one's, and those of its callers. A rule that allows does not lift it."""
+        self._most: Mode = "auto"
+        self._asks = True
         self._session = session
         self._is_own = is_own
         self._trusted = trusted
@@ -100,6 +106,29 @@ class Approvals:
         """Raises SandboxError for `auto` without a sandbox."""
         require_sandbox(mode, self._has_sandbox, self._known_sandbox)
         self._mode: Mode = mode
+
+    def tighten(self, limit: Limit, mode: Mode | None = None, *, asks: bool = True) -> None:
+        """Hold what the file of a subagent says from now on, for it and for those that it calls."""
+        self._held = (*self._held, limit)
+        self._narrow_to(mode or self._most, asks=asks)
+
+    def work_for(self, caller: Approvals) -> None:
+        """Hold what holds for the caller, also what a skill or a command says that it begins to use later."""
+        self.on_ruling = caller.on_ruling
+        self.narrowed = lambda spec, intent, law: caller.narrowed(spec, intent, law) if caller.narrowed is not None else None
+        self._held = (*self._held, caller.limit_held)
+        self._narrow_to(caller._most, asks=caller._asks)
+
+    def _narrow_to(self, mode: Mode, *, asks: bool) -> None:
+        self._most, self._asks = narrower(self._most, mode), self._asks and asks
+        self.mode = narrower(self.mode, self._most)
+        if not self._asks:
+            self.ask = None
+
+    def limit_held(self, spec: ToolSpec, intent: Intent, law: Law) -> Deny | MustAsk | None:
+        """What the files of subagents say of a call, the strictest."""
+        limits = [limit(spec, intent, law) for limit in self._held]
+        return next((each for each in limits if isinstance(each, Deny)), next(filter(None, limits), None))
 
     @property
     def sandbox(self) -> str:
@@ -122,23 +151,25 @@ class Approvals:
             return Deny(f"there is no tool called {call.name}")
         is_doubted = self._doubted(call, tool.spec)
         law = self._law()
-        limit = self._limit(call, tool, law) if self.narrowed is not None else None
+        limit, held = self._limits(call, tool, law)
         if isinstance(limit, Deny):
             return limit
         only_plans = self.mode == "plan" and not getattr(tool, "decides_within", False)  # an agent that is called then plans too
         mode = self.mode if only_plans or self.mode != "plan" else "default"
         is_trusted = self._trusted(tool) and not is_doubted and not only_plans
-        if is_trusted and not law.rules and limit is None:
+        if is_trusted and not law.rules and limit is None and held is None:
             return Allow()
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent = self.intend(tool, args)
         verdict = judge(tool.spec, intent, mode, self.grants.keys, law)
         if isinstance(verdict, MustAsk) and is_trusted and not verdict.view.why:
             verdict = Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
-            if limit is None:
+            if limit is None and held is None:
                 return verdict
         if limit is not None and isinstance(verdict, Allow) and not self._is_allowed_by_person(tool, intent, law):
             verdict = limit
+        if held is not None and isinstance(verdict, Allow):
+            verdict = self._ask_for_held(held, tool, intent, law)
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
@@ -168,6 +199,8 @@ class Approvals:
         verdict = self.judge_host(spec, host)
         if isinstance(verdict, Deny):
             return verdict.reason
+        if isinstance(held := self.limit_held(spec, Intent(scope=host), self._law()), Deny):
+            return held.reason
         if not isinstance(verdict, MustAsk):
             return ""
         is_unasked = self.mode == "auto" or (not spec.read_only and asks_by_rule(spec, verdict.view, self._law()))
@@ -189,26 +222,41 @@ class Approvals:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
-        if isinstance(limit := self._limit(call, tool, self._law()), Deny):
+        if isinstance(limit := self._limits(call, tool, self._law())[0], Deny):
             return limit
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         verdict = judge(tool.spec, self.intend(tool, args), self.mode, law=self._law())
         return verdict if isinstance(verdict, Deny) else None
 
-    def _limit(self, call: ToolCall, tool: Tool, law: Law) -> Deny | MustAsk | None:
-        if self.narrowed is None:
-            return None
+    def _limits(self, call: ToolCall, tool: Tool, law: Law) -> tuple[Deny | MustAsk | None, MustAsk | None]:
+        """What skills and commands say, and what the files of subagents say. A refusal of either comes first."""
+        if self.narrowed is None and not self._held:
+            return None, None
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent = self.intend(tool, args)
-        limit = self.narrowed(tool.spec, intent, law)
-        if isinstance(limit, Deny):
-            self._tell_ruling(limit, call, tool, intent)
-        return limit
+        held = self.limit_held(tool.spec, intent, law)
+        limit = self.narrowed(tool.spec, intent, law) if self.narrowed is not None else None
+        for each in (held, limit):
+            if isinstance(each, Deny):
+                self._tell_ruling(each, call, tool, intent)
+                return each, None
+        return limit, held if isinstance(held, MustAsk) else None
 
     def _is_allowed_by_person(self, tool: Tool, intent: Intent, law: Law) -> bool:
         """By a rule or an earlier answer, whatever the mode."""
         law = msgspec.structs.replace(law, run_sandboxed=False)
         return isinstance(judge(tool.spec, intent, "default", self.grants.keys, law), Allow)
+
+    def _ask_for_held(self, held: MustAsk, tool: Tool, intent: Intent, law: Law) -> Allow | MustAsk:
+        """What the file of a subagent wants asked: an earlier answer of the person's counts, neither the mode nor a rule does."""
+        rules = tuple(rule for rule in law.rules if rule.decision != "allow")
+        law = msgspec.structs.replace(law, rules=rules, hosts=(), run_sandboxed=False)
+        unasked = judge(tool.spec, intent, "default", law=law)
+        with_grants = judge(tool.spec, intent, "default", self.grants.keys, law)
+        is_granted = isinstance(with_grants, Allow) and not isinstance(unasked, Allow)
+        if is_granted or grant_key(tool.spec, intent) in self.grants.keys:
+            return Allow()
+        return MustAsk(msgspec.structs.replace(unasked.view, why=held.view.why)) if isinstance(unasked, MustAsk) else held
 
     def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a call would do, and whether it would do it to our own files."""
@@ -233,7 +281,7 @@ class Approvals:
         """Whether somebody else's yes is enough: no rule forbids it or wants it asked, nothing it writes is guarded, and nobody doubts
         that the model wrote it."""
         tool = self._find(call.name)
-        if tool is None or self._doubted(call, tool.spec):
+        if tool is None or self._doubted(call, tool.spec) or self._limits(call, tool, self._law()) != (None, None):
             return False
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent, law = self.intend(tool, args), self._law()
@@ -280,6 +328,10 @@ class Approvals:
             if edited is None:
                 return Deny("the edited arguments are not a JSON object: the call was not run")
             if (called := self._find(call.name)) is not None:
+                if isinstance(
+                    limit := self._limits(msgspec.structs.replace(call, arguments=answer.arguments), called, self._law())[0], Deny
+                ):
+                    return limit
                 tool, edited = _meant(called, edited)
             again = judge(tool.spec, self.intend(tool, edited), self.mode, law=self._law())
             if isinstance(again, Deny):

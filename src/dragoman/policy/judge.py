@@ -18,6 +18,13 @@ Mode = Literal["plan", "default", "auto-edit", "auto"]
 """plan: read only. default: ask for writes and commands. auto-edit: run edits inside the workspace, ask for the rest. auto: run commands
 too, inside a sandbox alone."""
 
+MODES: tuple[Mode, ...] = ("plan", "default", "auto-edit", "auto")
+"""Each lets more run than those before it."""
+
+
+def narrower(one: Mode, other: Mode) -> Mode:
+    return min(one, other, key=MODES.index)
+
 
 class MustAsk(msgspec.Struct, frozen=True):
     """The user decides; `view` is what they are shown."""
