@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import ref
+
+import msgspec
 
 from dragoman.app.extensions import folders_of
 from dragoman.app.gemini_settings import missing_tools
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup
 from dragoman.base.beneath import is_inside
+from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.extensions.commands import FileCommand
 from dragoman.extensions.files import Unreadable, read_text
 from dragoman.extensions.skill_tool import ActivateSkill
 from dragoman.extensions.skills import FoundSkills, Skill, catalogue, find_skills, load_skill
@@ -21,6 +25,7 @@ from dragoman.extensions.templates import FilePart, Part, fill_in, split_markdow
 from dragoman.loop.agent import Agent
 from dragoman.loop.handle import RunHandle, callers_of
 from dragoman.policy.allowed_tools import AllowedTools
+from dragoman.policy.approvals import Limit
 from dragoman.policy.gemini_rules import GEMINI_TOOLS, excluded_tool
 from dragoman.policy.judge import Law, MustAsk
 from dragoman.values.calls import Deny, Intent, run_at_work
@@ -40,7 +45,7 @@ def offer_skills(agent: Agent, setup: Setup) -> list[str]:
     if rows or _were_told(agent):
         known = {skill.name: skill for skill in found.found}
         if ACTIVATE_SKILL not in agent.tools:
-            agent.tools.register(ActivateSkill(lambda: known, lambda skill: activate(agent, skill)))
+            agent.tools.register(ActivateSkill(lambda: known, lambda skill: _activate_for_model(agent, setup, skill)))
         _open_again(agent, known)
     return notices_of(found.problems)
 
@@ -95,12 +100,28 @@ def _open_again(agent: Agent, known: Mapping[str, Skill]) -> None:
                 _let_read(agent, skill)
 
 
-def activate(agent: Agent, skill: Skill, run: Any = None) -> None:
+def _activate_for_model(agent: Agent, setup: Setup, skill: Skill) -> str:
+    """Returns why it cannot be; empty: it is."""
+    try:
+        limits = limits_of(agent, setup, skill)
+    except InputError as error:
+        return str(error)
+    activate(agent, skill, limits, run_at_work.get()())
+    return ""
+
+
+def limits_of(agent: Agent, setup: Setup, found: Skill | FileCommand) -> list[Limit]:
+    """What a skill or a command says that its run may not do, or not unasked. Raises InputError where its agent is not there."""
+    by = say("policy.by_skill", name=found.name) if isinstance(found, Skill) else say("policy.by_command", name=found.name)
+    says = found.allowed_tools is not None or found.disallowed_tools
+    own = [AllowedTools(found.allowed_tools, by, found.disallowed_tools).limit] if says else []
+    return [*own, *_limits_of_agent(agent, setup, found.agent)]
+
+
+def activate(agent: Agent, skill: Skill, limits: Sequence[Limit], run: Any) -> None:
     """Its files can be read from now on; what it says of tools holds in this run."""
     _let_read(agent, skill)
-    if skill.allowed_tools or skill.disallowed_tools:
-        by = say("policy.by_skill", name=skill.name)
-        narrow(agent, AllowedTools(skill.allowed_tools, by, skill.disallowed_tools), run or run_at_work.get()())
+    narrow(agent, limits, run)
 
 
 def _let_read(agent: Agent, skill: Skill) -> None:
@@ -131,15 +152,27 @@ class Narrowing:
     """What the runs of an agent may not do unasked, each run by itself: a skill or a command holds for the run in which it is used."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[ref[Any], AllowedTools]] = []
+        self._held: list[tuple[ref[Any], Limit]] = []
+        self._before_runs: list[Limit] = []
 
-    def hold(self, allowed: AllowedTools, run: Any) -> None:
+    def hold(self, limit: Limit, run: Any) -> None:
         self._held = [(held, each) for held, each in self._held if held() is not None]
-        self._held.append((ref(run), allowed))
+        self._held.append((ref(run), limit))
+
+    @contextmanager
+    def holding(self, limits: Sequence[Limit]) -> Iterator[None]:
+        """For calls that are made before a run begins: the commands and files in a prompt."""
+        self._before_runs += limits
+        try:
+            yield
+        finally:
+            for limit in limits:
+                self._before_runs.remove(limit)
 
     def __call__(self, spec: ToolSpec, intent: Intent, law: Law) -> Deny | MustAsk | None:
-        runs = _runs_around(run_at_work.get()())
-        limits = [allowed.limit(spec, intent, law) for held, allowed in self._held if any(held() is run for run in runs)]
+        run = run_at_work.get()()
+        held = [limit for held, limit in self._held if any(held() is each for each in _runs_around(run))] if run is not None else []
+        limits = [limit(spec, intent, law) for limit in (held if run is not None else self._before_runs)]
         return next((each for each in limits if isinstance(each, Deny)), next(filter(None, limits), None))
 
 
@@ -148,10 +181,34 @@ def _runs_around(run: Any) -> list[Any]:
     return [run, *callers_of(run)] if isinstance(run, RunHandle) else [run]
 
 
-def narrow(agent: Agent, allowed: AllowedTools, run: Any) -> None:
-    """Have this asked about or refused, in this run."""
-    if run is None:
-        return
+def narrowing_of(agent: Agent) -> Narrowing:
     if not isinstance(agent.approvals.narrowed, Narrowing):
         agent.approvals.narrowed = Narrowing()
-    agent.approvals.narrowed.hold(allowed, run)
+    return agent.approvals.narrowed
+
+
+def narrow(agent: Agent, limits: Sequence[Limit], run: Any) -> None:
+    """Have this asked about or refused, in this run."""
+    for limit in limits if run is not None else ():
+        narrowing_of(agent).hold(limit, run)
+
+
+_FREE = frozenset({"", "build", "general", "general-purpose"})
+_READING = frozenset({"plan", "explore"})
+"""Agents of other programs that every command may name."""
+
+
+def _limits_of_agent(agent: Agent, setup: Setup, name: str) -> Sequence[Limit]:
+    """What the agent may not do that a command or a skill wants to be run by. Raises InputError where there is none."""
+    if name.lower() in _FREE:
+        return ()
+    from dragoman.app.subagents import find_subagents
+    from dragoman.policy.agent_limits import AgentLimits, in_mode
+
+    by = say("policy.by_agent", name=name)
+    if name.lower() in _READING:
+        return (in_mode(AgentLimits(by, reads_only=True)),)
+    found = next((each for each in find_subagents(setup, agent.provider.name)[0] if each.name == name), None)
+    if found is None:
+        raise InputError(say("skills.no_agent", name=one_line(name, 60)))
+    return (in_mode(msgspec.structs.replace(found.limits or AgentLimits(by), by=by, tools=found.tools, without=found.without)),)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from dragoman.app.extensions import folders_of
 from dragoman.app.model_names import find_named
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
-from dragoman.app.skills import activate, narrow, notices_of, skill_parts
+from dragoman.app.skills import activate, limits_of, narrow, narrowing_of, notices_of, skill_parts
 from dragoman.base import jsontext
 from dragoman.base.ids import new_session_id
 from dragoman.base.places import shorten_home
@@ -30,7 +30,7 @@ from dragoman.extensions.templates import FilePart, Part, ShellPart, fill_in
 from dragoman.loop.agent import Agent
 from dragoman.loop.outside_calls import decide_outside, run_outside
 from dragoman.loop.run import Run
-from dragoman.policy.allowed_tools import AllowedTools
+from dragoman.policy.approvals import Limit
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import Allow, Deny, Later
 from dragoman.values.errors import DragomanError, InputError
@@ -105,23 +105,17 @@ class Invocation:
 
     async def start(self, agent: Agent, tell: Say = lambda text: None, prefix: str = "") -> Run:
         """Make the prompt and begin the run; `prefix` stands before the prompt. Raises InputError."""
-        if isinstance(self._found, Skill):
-            skill = self._found
-            by = say("policy.by_skill", name=skill.name)
-            allowed = AllowedTools(skill.allowed_tools, by, skill.disallowed_tools)
-            run = agent.run(prefix + await _Prompt(agent, allowed, tell).make(skill_parts(skill, self._arguments)))
-            activate(agent, skill, run)
+        found = self._found
+        limits = limits_of(agent, self._setup, found)
+        if isinstance(found, Skill):
+            run = agent.run(prefix + await _Prompt(agent, limits, tell).make(skill_parts(found, self._arguments)))
+            activate(agent, found, limits, run)
             return run
-        command = self._found
-        by = say("policy.by_command", name=command.name)
-        says = command.allowed_tools or command.disallowed_tools
-        allowed = AllowedTools(command.allowed_tools, by, command.disallowed_tools) if says else None
-        parts = fill_in(command.template, command.style, self._arguments, swallows=command.swallows, names=command.argument_names)
-        prompt = await _Prompt(agent, allowed, tell).make(parts)
-        self._use_model(agent, command.model, tell)
+        parts = fill_in(found.template, found.style, self._arguments, swallows=found.swallows, names=found.argument_names)
+        prompt = await _Prompt(agent, limits, tell).make(parts)
+        self._use_model(agent, found.model, tell)
         run = agent.run(prefix + prompt)
-        if allowed is not None:
-            narrow(agent, allowed, run)
+        narrow(agent, limits, run)
         return run
 
     def finish(self, agent: Agent) -> None:
@@ -152,9 +146,9 @@ class Invocation:
 class _Prompt:
     """Puts what commands print and files say into a prompt."""
 
-    def __init__(self, agent: Agent, allowed: AllowedTools | None, tell: Say) -> None:
+    def __init__(self, agent: Agent, limits: Sequence[Limit], tell: Say) -> None:
         self._agent = agent
-        self._allowed = allowed
+        self._limits = limits
         self._tell = tell
 
     async def make(self, parts: list[Part]) -> str:
@@ -191,13 +185,8 @@ class _Prompt:
         return _printed(await run_outside(self._agent._harness, tool, call))
 
     async def _decide(self, call: ToolCall) -> Allow | Deny | Later:
-        approvals = self._agent.approvals
-        before = approvals.narrowed
-        approvals.narrowed = self._allowed.limit if self._allowed is not None else None
-        try:
+        with narrowing_of(self._agent).holding(self._limits):
             return await decide_outside(self._agent._harness, call)
-        finally:
-            approvals.narrowed = before
 
     async def _read(self, part: FilePart) -> str:
         """What a file says, unless the rules keep it from the model: whoever wrote the template gets no more than the model does."""

@@ -102,7 +102,7 @@ def _skill_json(skill: Skill) -> dict[str, Any]:
         "description": skill.description,
         "folder": skill.folder,
         "origin": _origin_json(skill.origin),
-        "allowed_tools": list(skill.allowed_tools),
+        "allowed_tools": list(skill.allowed_tools or ()),
         "disallowed_tools": list(skill.disallowed_tools),
         "for_model": skill.for_model,
         "for_user": skill.for_user,

@@ -341,3 +341,21 @@ def doubtful_line(text: str, read: Frontmatter) -> UnreadLine | None:
             if again:
                 return UnreadLine(last, say("subagents.said_twice", key=one_line(key, 40), other=f"{one_line(key, 40)}:{again[0]}"))
     return None
+
+
+def find_refusal(text: str, head: Frontmatter) -> UnreadLine | None:
+    """Why the head of a command or a skill cannot be honoured, if it says of what it may do more than `allowed-tools`."""
+    if (doubt := doubtful_line(text, head)) is not None:
+        return doubt
+    for key, value in head.values.items():
+        plain = re.sub(r"[-_]", "", key.lower())
+        if plain in _NOT_OF_RUNS and not _is_empty(value):
+            reason = say("subagents.hooks_not_run") if plain == "hooks" else say("subagents.limit_unknown", key=one_line(key, 60))
+            return UnreadLine(head.lines.get(key, 0), reason)
+    return None
+
+
+_NOT_OF_RUNS = frozenset(
+    {"hooks", "permission", "permissions", "permissionmode", "sandboxmode", "approvalpolicy", "isolation", "readonly", "maxturns", "policy"}
+)
+"""What is understood of subagents, and would be passed over in a command or a skill."""

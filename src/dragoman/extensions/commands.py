@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.extensions.agent_limits import find_refusal
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import read_frontmatter
 from dragoman.extensions.opencode_config import DefinedTable, defined_tables
@@ -41,8 +42,11 @@ class FileCommand(msgspec.Struct, frozen=True):
     origin: Origin
     description: str = ""
     argument_hint: str = ""
-    allowed_tools: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    """None: it does not say which it needs. Empty: it needs none."""
     disallowed_tools: tuple[str, ...] = ()
+    agent: str = ""
+    """The agent that it wants to be run by; what that may not do, it may not do either."""
     model: str = ""
     swallows: bool = False
     """Whether the last numbered argument takes all further words."""
@@ -117,6 +121,9 @@ def _read_command(place: SearchFolder, path: str, name: str, problems: list[Sour
     if path.endswith(".toml"):
         return _read_toml(place, path, name, text, problems)
     head = read_frontmatter(text)
+    if (refusal := find_refusal(text, head)) is not None:
+        problems.append(SourceProblem(place.origin(path, refusal.line), refusal.reason))
+        return None
     if head.faults:  # one notice for a file; it is used nevertheless
         problems.append(SourceProblem(place.origin(path, head.faults[0].line), head.faults[0].reason))
     if not head.body.strip():
@@ -130,7 +137,8 @@ def _read_command(place: SearchFolder, path: str, name: str, problems: list[Sour
         description=one_line(head.text("description"), 200) or one_line(head.body.strip().split("\n")[0].lstrip("# "), 80),
         argument_hint=one_line(head.text("argument-hint"), 80),
         allowed_tools=tools_of(head, "allowed"),
-        disallowed_tools=tools_of(head, "disallowed"),
+        disallowed_tools=tools_of(head, "disallowed") or (),
+        agent=head.text("agent"),
         model=head.text("model"),
         swallows=place.program == "opencode",
         argument_names=None if place.program == "codex" else tuple(head.words("arguments", ", ")),
@@ -153,6 +161,7 @@ def _command_in(table: DefinedTable, problems: list[SourceProblem]) -> FileComma
         style="markdown",
         origin=table.origin,
         description=one_line(table.text("description"), 200) or one_line(template.split("\n")[0], 80),
+        agent=table.text("agent"),
         model=table.text("model"),
         swallows=True,
     )

@@ -19,11 +19,11 @@ _DESCRIPTION = (
 
 
 class ActivateSkill:
-    """`find` looks a skill up by its name; `on_activated` is called before the model gets it."""
+    """`find` looks a skill up by its name; `activate` is called before the model gets it, and returns why it cannot be used, if so."""
 
-    def __init__(self, find: Callable[[], Mapping[str, Skill]], on_activated: Callable[[Skill], None]) -> None:
+    def __init__(self, find: Callable[[], Mapping[str, Skill]], activate: Callable[[Skill], str]) -> None:
         self._find = find
-        self._on_activated = on_activated
+        self._activate = activate
         properties = {"name": {"type": "string", "description": "The skill's name."}}
         parameters = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
         self.spec = ToolSpec.of(ACTIVATE_SKILL, _DESCRIPTION, parameters, display_name="Skill", read_only=True)
@@ -44,7 +44,8 @@ class ActivateSkill:
             text = load_skill(skill)
         except Unreadable as error:
             return _failed(f"the skill {name} cannot be read: {error}", "io")
-        self._on_activated(skill)
+        if problem := self._activate(skill):
+            return _failed(f"the skill {name} cannot be used: {problem}", "impossible")
         return ToolOutput((Text(text),), display=skill.description)
 
 

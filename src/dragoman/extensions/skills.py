@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
+from dragoman.extensions.agent_limits import find_refusal
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
 from dragoman.extensions.plugins import Plugin, search_folders
@@ -39,8 +40,11 @@ class Skill(msgspec.Struct, frozen=True):
     folder: str
     place: SearchFolder
     origin: Origin
-    allowed_tools: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    """None: it does not say which it needs. Empty: it needs none."""
     disallowed_tools: tuple[str, ...] = ()
+    agent: str = ""
+    """The subagent that it wants to be run by; what that may not do, it may not do either."""
     for_model: bool = True
     """Whether the model may activate it by itself."""
     for_user: bool = True
@@ -107,9 +111,13 @@ def _take_folder(place: SearchFolder, found: dict[str, Skill], problems: list[So
 def _read_skill(place: SearchFolder, folder: str, problems: list[SourceProblem]) -> Skill | None:
     path = os.path.join(folder, FILE)
     try:
-        head = read_frontmatter(read_text(place, path, MAX_HEAD_BYTES, head=True))
+        text = read_text(place, path, MAX_HEAD_BYTES, head=True)
     except Unreadable as error:
         problems.append(SourceProblem(place.origin(path), str(error)))
+        return None
+    head = read_frontmatter(text)
+    if (refusal := find_refusal(text, head)) is not None:
+        problems.append(SourceProblem(place.origin(path, refusal.line), refusal.reason))
         return None
     if head.faults:  # one notice for a file; it is used nevertheless
         problems.append(SourceProblem(place.origin(path, head.faults[0].line), head.faults[0].reason))
@@ -129,7 +137,8 @@ def _read_skill(place: SearchFolder, folder: str, problems: list[SourceProblem])
         place=place,
         origin=place.origin(path, head.lines.get("name", 0)),
         allowed_tools=tools_of(head, "allowed"),
-        disallowed_tools=tools_of(head, "disallowed"),
+        disallowed_tools=tools_of(head, "disallowed") or (),
+        agent=head.text("agent"),
         for_model=head.flag("disable-model-invocation") is not True,
         for_user=head.flag("user-invocable") is not False,
         argument_hint=one_line(head.text("argument-hint"), 80),
@@ -137,10 +146,10 @@ def _read_skill(place: SearchFolder, folder: str, problems: list[SourceProblem])
     )
 
 
-def tools_of(head: Frontmatter, which: Literal["allowed", "disallowed"]) -> tuple[str, ...]:
-    """Parted by commas or blanks; a blank inside brackets parts nothing."""
-    key = next((key for key in (f"{which}-tools", f"{which}_tools") if key in head.values), "")
-    return tuple(head.words(key, ", ")) if key else ()
+def tools_of(head: Frontmatter, which: Literal["allowed", "disallowed"]) -> tuple[str, ...] | None:
+    """Parted by commas or blanks; a blank inside brackets parts nothing. None: the head says nothing of it."""
+    key = next((key for key in (f"{which}-tools", f"{which}_tools", f"{which}Tools") if key in head.values), "")
+    return tuple(head.words(key, ", ")) if key else None
 
 
 def _name_of(head: Frontmatter, folder: str) -> str:

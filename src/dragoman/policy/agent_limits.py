@@ -7,7 +7,7 @@ for it by another tool.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -17,7 +17,7 @@ from dragoman.base.words import say
 from dragoman.policy.claude_rules import allowing_rules, denying_rules
 from dragoman.policy.command_rules import CommandRuling, judge_command
 from dragoman.policy.commands import ReadableFolders
-from dragoman.policy.judge import Law, Mode, MustAsk
+from dragoman.policy.judge import Law, Mode, MustAsk, judge
 from dragoman.policy.rules import EDITS, SERVERS, Rule, RuleProblem, fits_word
 from dragoman.policy.tool_permissions import Effect, Permission, effect_of, effect_of_commands, effect_on_agent, stricter
 from dragoman.policy.tool_rules import fits_call, fits_server
@@ -85,6 +85,20 @@ class AgentLimits(msgspec.Struct, frozen=True):
             yield "deny"
         for permissions in self.permissions:
             yield effect_of(permissions, spec, intent, law)
+
+
+def in_mode(limits: AgentLimits) -> Callable[[ToolSpec, Intent, Law], Deny | MustAsk | None]:
+    """All that a file says, its mode included, for a run whose own mode stays as it is."""
+
+    def limit(spec: ToolSpec, intent: Intent, law: Law) -> Deny | MustAsk | None:
+        by_mode = judge(spec, intent, limits.mode, law=law) if limits.mode is not None else None
+        found = [each for each in (limits.limit(spec, intent, law), by_mode) if isinstance(each, Deny | MustAsk)]
+        first = next((each for each in found if isinstance(each, Deny)), next(iter(found), None))
+        if isinstance(first, MustAsk) and not limits.asks:
+            return Deny(f"{limits.by} asks nobody: {spec.name} was not run")
+        return first
+
+    return limit
 
 
 def is_named(name: str, tool: str) -> bool:

@@ -33,9 +33,10 @@ EVERYTHING = "*"
 class AllowedTools:
     """What a skill or a command says of tools. `by` names it, for the user and the model."""
 
-    def __init__(self, allowed: Iterable[str], by: str, disallowed: Iterable[str] = ()) -> None:
+    def __init__(self, allowed: Iterable[str] | None, by: str, disallowed: Iterable[str] = ()) -> None:
+        """`allowed`: None where nothing is said of it; empty where no tool is needed."""
         self._by = by
-        self._names, self._refused = tuple(allowed), tuple(disallowed)
+        self._says, self._names, self._refused = allowed is not None, tuple(allowed or ()), tuple(disallowed)
         self._rules = tuple(rule for name in self._names for rule in _rules_of(name, "allow", by))
         self._refusing = tuple(rule for name in self._refused for rule in _rules_of(name, "deny", by))
 
@@ -45,9 +46,11 @@ class AllowedTools:
             return Deny(f"{self._by} does without {', '.join(self._refused)}: {spec.name} was not run")
         if self._may_hide_refused(intent, law):
             return MustAsk(msgspec.structs.replace(intent, why=say("policy.may_hide_refused", by=self._by, names=", ".join(self._refused))))
-        if not self._names or spec.read_only or EVERYTHING in self._names or self._covers(spec, intent, law):
+        if not self._says or spec.read_only or EVERYTHING in self._names or self._covers(spec, intent, law):
             return None
-        return MustAsk(msgspec.structs.replace(intent, why=say("policy.not_among_allowed", by=self._by, names=", ".join(self._names))))
+        return MustAsk(
+            msgspec.structs.replace(intent, why=say("policy.not_among_allowed", by=self._by, names=", ".join(self._names) or "–"))
+        )
 
     def _covers(self, spec: ToolSpec, intent: Intent, law: Law) -> bool:
         if intent.command and law.folders:

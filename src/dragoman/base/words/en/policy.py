@@ -103,6 +103,7 @@ TEXTS = {
     "policy.sandbox_no_bubblewrap": "bubblewrap is not installed",
     "policy.sandbox_no_landlock": "Landlock has version {version} here, {needed} is needed",
     # --- skills and commands at work
+    "policy.by_agent": "the agent {name}",
     "policy.agent_asks": "{by} says that this is to be asked about",
     "policy.not_among_allowed": "{by} names only these tools as those it needs: {names}",
     "policy.may_hide_refused": "{by} does without {names}, and this command may hide such a call",

@@ -20,6 +20,7 @@ TEXTS = {
     "skills.too_many": "there are more than {most:skill|skills}; the rest is not used",
     "skills.too_many_commands": "there are more than {most:command|commands}; the rest is not used",
     "skills.too_many_plugins": "there are more than {most:plugin|plugins}; the rest is not used",
+    "skills.no_agent": "it wants to be run by the agent {name!r}, which is not there: define it, or remove the line",
     "skills.no_name": "it has no name that can be used: letters, digits, - _ . and at most 64 of them",
     "skills.no_description": "it has no description: add a line `description: …` to its frontmatter",
     "skills.command_name": "a command cannot be called that: use letters, digits, - _ . in the names of the file and its folders",

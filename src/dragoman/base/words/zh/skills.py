@@ -20,6 +20,7 @@ TEXTS = {
     "skills.too_many": "技能超过 {most} 个，其余不使用",
     "skills.too_many_commands": "命令超过 {most} 个，其余不使用",
     "skills.too_many_plugins": "插件超过 {most} 个，其余不使用",
+    "skills.no_agent": "它要求由代理 {name!r} 运行，但没有这个代理：请定义它，或删除这一行",
     "skills.no_name": "它没有可用的名称：请用字母、数字、- _ .，最多 64 个字符",
     "skills.no_description": "它没有说明：请在前言中加一行 `description: …`",
     "skills.command_name": "命令不能这样命名：文件及其文件夹的名称请用字母、数字、- _ .",
