@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import dragoman as dm
-from dragoman.errors import InUse, NoSession
+from dragoman.errors import InputError, InUse, NoSession
 from dragoman.options import SessionOptions
+from dragoman.sessions.sqlite_store import SqliteStore
 from dragoman.sessions.store import FileStore
 from dragoman.sessions.stores import Store
 from dragoman.testing.scripted import ScriptedProvider
@@ -188,3 +189,24 @@ else:
         racer.communicate(timeout=20)
     assert sorted(said) == ["in use", "in use", "in use", "won"]
     assert len(store_in(kind, tmp_path).list()) == 1
+
+
+@pytest.mark.parametrize("key", ["\ud800", "a\udfff", "\ude00\ud83d"])
+def test_a_key_that_is_not_text_is_refused_in_words(any_store: Store, key: str) -> None:
+    for use in (any_store.open_or_create, lambda key, folder: any_store.create(folder, key=key)):
+        with pytest.raises(InputError, match="use a hash of it as key") as refused:
+            use(key, ".")
+        print(refused.value)  # its text can be written anywhere
+    with pytest.raises(InputError, match="is not Unicode text"):
+        agent_with(any_store, key)
+    assert any_store.list() == []
+
+
+@pytest.mark.parametrize("name", ["a\ud800", "a\0b"])
+def test_a_folder_that_no_file_can_be_called_is_refused_in_words(tmp_path: Path, any_store: Store, name: str) -> None:
+    bad = str(tmp_path / name)
+    uses = [lambda: any_store.create(bad), lambda: any_store.open_or_create("key", bad), lambda: any_store.list(bad)]
+    uses += [lambda: any_store.search("x", bad), lambda: any_store.find("latest", bad), lambda: FileStore(bad), lambda: SqliteStore(bad)]
+    for use in uses:
+        with pytest.raises(InputError, match="cannot name a file"):
+            use()

@@ -98,7 +98,7 @@ def folder(name: str, value: Any) -> None:
     if not _is_path(value):
         raise _refusal(name, value, say("loop.option_folder"))
     if not os.path.isdir(value):
-        raise InputError(say("loop.no_folder", name=name, path=os.fspath(value)))
+        raise InputError(say("loop.no_folder", name=name, path=os.fspath(value).encode(errors="replace").decode()))
 
 
 def path(name: str, value: object) -> None:

@@ -43,14 +43,35 @@ def session_id_of(path: str | os.PathLike[str]) -> str:
     return os.path.basename(path).removesuffix(_ENDING)
 
 
+def check_path(path: str | os.PathLike[str]) -> str:
+    """The path as text. Raises InputError where nothing can be called so: half a surrogate pair is no character of a name."""
+    text = os.fspath(path)
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise InputError(say("sessions.path_not_text", path=quote_typed(text), position=error.start + 1)) from error
+    if b"\0" in encoded:
+        raise InputError(say("sessions.path_not_text", path=quote_typed(text), position=text.index("\0") + 1))
+    return text
+
+
+def check_key(key: str) -> str:
+    """A key under which a session can be found again. Raises InputError for one that is not Unicode text: two would become the same."""
+    try:
+        key.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(say("sessions.key_not_text", key=quote_typed(key), position=error.start + 1)) from error
+    return key
+
+
 def project_hash(workspace: str | os.PathLike[str]) -> str:
     """The hash of a folder's real path: the project is the same however the folder was reached."""
-    return sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()
+    return sha256(os.fsencode(os.path.realpath(check_path(workspace)))).hexdigest()
 
 
 def project_name(workspace: str | os.PathLike[str]) -> str:
     """The folder's own name, for readability, and a piece of its hash that keeps it apart from others of the same name."""
-    name = os.path.basename(os.path.realpath(workspace))
+    name = os.path.basename(os.path.realpath(check_path(workspace)))
     readable = "".join(char if char.isalnum() or char in "._" else "-" for char in normalize("NFC", name)).strip("-.")
     short = readable.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
     return f"{short or 'folder'}-{project_hash(workspace)[:12]}"

@@ -17,7 +17,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.ids import is_session_id, new_session_id
 from dragoman.base.words import say
 from dragoman.sessions.log import LoadedLog, encode_line, read_rows
-from dragoman.sessions.projects import OUTPUTS, WRITING, log_name, project_hash, project_name, quote_typed
+from dragoman.sessions.projects import OUTPUTS, WRITING, check_key, check_path, log_name, project_hash, project_name, quote_typed
 from dragoman.sessions.sqlite_blobs import SqliteBlobs
 from dragoman.sessions.sqlite_database import database_at
 from dragoman.sessions.sqlite_journal import SqliteJournal, add_lines, add_session, find_row, read_lines_of
@@ -52,7 +52,7 @@ class SqliteStore:
     def __init__(self, path: Folder) -> None:
         if os.fspath(path) in ("", ":memory:"):
             raise InputError(say("sessions.database_in_memory"))
-        self.path = os.path.realpath(path)
+        self.path = os.path.realpath(check_path(path))
 
     @property
     def own_paths(self) -> tuple[str, ...]:
@@ -108,6 +108,8 @@ class SqliteStore:
         parent: tuple[str, str] = ("", ""),
     ) -> StoredSession:
         """Create a session. Its head is saved by the first `sync`. Raises InputError if that is not possible."""
+        check_key(key)
+        check_path(workspace)
         session_id = session_id or self.new_id()
         path = self.path_of(session_id, workspace)
         database = database_at(self.path)
@@ -138,6 +140,7 @@ class SqliteStore:
 
         Of several that ask for a new key at once, one creates the session and the others get InUse.
         """
+        check_key(key)
         is_made = False
 
         def tell(message: str) -> None:

@@ -22,6 +22,8 @@ from dragoman.sessions.projects import (
     BLOBS,
     OUTPUTS,
     WRITING,
+    check_key,
+    check_path,
     is_log_name,
     log_name,
     log_paths,
@@ -66,7 +68,7 @@ class FileStore:
     """Sessions under one folder, which need not exist yet. Methods that take a session accept its id, or its path in this folder."""
 
     def __init__(self, root: Folder) -> None:
-        self.root = os.path.abspath(root)
+        self.root = os.path.abspath(check_path(root))
 
     @cached_property
     def _index(self) -> Index:
@@ -133,6 +135,7 @@ class FileStore:
 
         `parent` is the session, and the call in it, that the session was made for.
         """
+        check_key(key)
         session_id = session_id or self.new_id()
         path = self.path_of(session_id, workspace)
         _sweep_leftovers(os.path.dirname(path))
@@ -151,6 +154,7 @@ class FileStore:
         """
         from dragoman.sessions.keyed import open_or_create
 
+        check_key(key)
         return open_or_create(
             self.root, lambda: self._open_keyed(key, on_fault), lambda: self._create_keyed(key, workspace, versions, on_fault)
         )

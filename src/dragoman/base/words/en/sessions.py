@@ -69,6 +69,8 @@ TEXTS = {
     "date; open it once where it can be written",
     "sessions.database_unreadable": "the sessions in {path} cannot be read: {reason}",
     "sessions.database_of_other": "{path} belongs to another user (id {owner}), so it is only read; give the sessions a file of your own",
+    "sessions.path_not_text": "{path} cannot name a file: character {position} is half of a surrogate pair, or NUL; leave it out",
+    "sessions.key_not_text": "the key {key} is not Unicode text (character {position} is half a surrogate pair); use a hash of it as key",
     "sessions.database_in_memory": "a store in SQLite is a file; leave out the store to keep a conversation in memory",
     "sessions.database_busy": "other processes have kept the database busy for {seconds} s",
     "sessions.row_removed": "it was deleted from the store",

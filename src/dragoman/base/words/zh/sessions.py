@@ -59,6 +59,8 @@ TEXTS = {
     "sessions.database_older": "{path} 由较早的版本写成（其结构为 {version}），且无法写入以更新；请在可写的地方打开一次",
     "sessions.database_unreadable": "无法读取 {path} 中的会话：{reason}",
     "sessions.database_of_other": "{path} 属于另一个用户（ID {owner}），因此只读；请给会话一个您自己的文件",
+    "sessions.path_not_text": "路径 {path} 不能作为文件名：第 {position} 个字符是半个代理对或 NUL；请去掉它",
+    "sessions.key_not_text": "键 {key} 不是 Unicode 文本：第 {position} 个字符是半个代理对。请用正确的编码解码，或用它的哈希值作为键",
     "sessions.database_in_memory": "SQLite 存储是一个文件；要把对话保存在内存中，请不要给出存储",
     "sessions.database_busy": "其他进程占用数据库已 {seconds} 秒",
     "sessions.row_removed": "它已从存储中删除",
