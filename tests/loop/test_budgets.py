@@ -544,3 +544,36 @@ def test_without_a_budget_nothing_of_it_is_loaded() -> None:
         "print([name for name in sys.modules if name in ('dragoman.loop.budget', 'dragoman.loop.charging')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("budget", [Budget(tokens=600), Budget(input_tokens=600), Budget(output_tokens=100), Budget(usd=0.002)])
+def test_a_service_that_tells_nothing_is_charged_by_an_estimate_that_is_never_shown_as_told(protocol: str, budget: Budget) -> None:
+    async def main() -> None:
+        silent = "\n---\n".join(
+            f'text: {"Let me look. " * 10}\ncall: look {{"at": "{number}"}}\nusage: fresh=0 output=0' for number in range(90)
+        )
+        account = Account(budget)
+        async with served(silent, protocol, budget=account) as (agent, server):
+            run = agent.run("go")
+            error = await refusal(run)
+        assert len(server.requests) < 40
+        assert 0 < error.estimated <= error.spent
+        assert "by our own estimate" in str(error)
+        assert account.spent.usage.total_tokens == 0
+        assert run.result.usage.is_unknown
+
+    asyncio.run(main())
+
+
+def test_a_service_that_tells_no_output_is_charged_for_what_came() -> None:
+    async def main() -> None:
+        silent = "\n---\n".join(
+            f'text: {"Let me look. " * 20}\ncall: look {{"at": "{number}"}}\nusage: fresh=10 output=0' for number in range(90)
+        )
+        agent = make_agent(ScriptedProvider(silent), builtin=False, describe=False, tools=[look], budget=Budget(output_tokens=300))
+        error = await refusal(run := agent.run("go"))
+        assert error.estimated == error.spent
+        assert run.result.usage.output_tokens == 0
+
+    asyncio.run(main())

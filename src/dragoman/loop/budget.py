@@ -28,7 +28,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usd: float | None = None
     """US dollars, at the prices of the models' profiles."""
     tokens: int | None = None
-    """Input and output together, as the services count them."""
+    """Input and output together, as the services count them; what a service does not tell, by our own estimate."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     requests: int | None = None
@@ -57,6 +57,24 @@ class LeastUse(msgspec.Struct, frozen=True):
     usd: float = 0.0
 
 
+class Untold(msgspec.Struct, frozen=True):
+    """What a service did not tell of an exchange, by our own estimate. It counts for stopping, and is never shown as spent."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Untold) -> Untold:
+        return Untold(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, self.usd + other.usd)
+
+
+NOTHING_UNTOLD = Untold()
+
+
 class Account:
     """A budget and what has been spent of it. One may be given to several agents, in any event loops and threads.
 
@@ -73,11 +91,12 @@ class Account:
         self._usage = spent.usage
         self._usd = spent.usd
         self._requests, self._tool_calls = spent.requests, spent.tool_calls
+        self._untold = NOTHING_UNTOLD
         self._under_way: list[LeastUse] = []
         self._lock = threading.Lock()
         # What a request took may be told by the garbage collector, when it ends an abandoned stream, in a thread that holds the lock. So it
         # is put down here without the lock, and entered by whoever holds it next.
-        self._told: deque[tuple[LeastUse, Usage, float | None, int]] = deque()
+        self._told: deque[tuple[LeastUse, Usage, float | None, int, Untold]] = deque()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(say("loop.account_not_copied"))
@@ -120,13 +139,14 @@ class Account:
             self._requests += 1
             self._under_way.append(least)
 
-    def close(self, least: LeastUse, usage: Usage, usd: float | None) -> None:
-        """What the request used, as far as the service said. May be called from anywhere, also by the garbage collector."""
-        self._told.append((least, usage, usd, 0))
+    def close(self, least: LeastUse, usage: Usage, usd: float | None, untold: Untold = NOTHING_UNTOLD) -> None:
+        """What the request used, as far as the service said, and an estimate of the rest. May be called from anywhere, also by the garbage
+        collector."""
+        self._told.append((least, usage, usd, 0, untold))
 
     def withdraw(self, least: LeastUse) -> None:
         """The request was not sent after all."""
-        self._told.append((least, Usage(), 0.0, -1))
+        self._told.append((least, Usage(), 0.0, -1, NOTHING_UNTOLD))
 
     # --- tool calls
 
@@ -145,32 +165,37 @@ class Account:
     # --- for the holder of the lock
 
     def _require_tokens(self, least: LeastUse) -> None:
-        tokens = least.input_tokens + sum(each.input_tokens for each in self._under_way)
-        self._require("input_tokens", self._usage.input_tokens, tokens)
-        self._require("output_tokens", self._usage.output_tokens, 1 if least.input_tokens else 0)  # every answer has at least one
-        self._require("tokens", self._usage.total_tokens, tokens)
-        self._require("usd", self._usd or 0.0, least.usd + sum(each.usd for each in self._under_way))
+        tokens, used, untold = least.input_tokens + sum(each.input_tokens for each in self._under_way), self._usage, self._untold
+        self._require("input_tokens", used.input_tokens, tokens, untold.input_tokens)
+        self._require("output_tokens", used.output_tokens, 1 if least.input_tokens else 0, untold.output_tokens)  # every answer has one
+        self._require("tokens", used.total_tokens, tokens, untold.total_tokens)
+        self._require("usd", self._usd or 0.0, least.usd + sum(each.usd for each in self._under_way), untold.usd)
 
-    def _require(self, name: str, spent: float, more: float) -> None:
+    def _require(self, name: str, spent: float, more: float, estimated: float = 0) -> None:
         limit = getattr(self.budget, name)
-        if limit is not None and spent + more > limit:
-            raise exceeded(name, limit, spent, more)
+        if limit is not None and spent + estimated + more > limit:
+            raise exceeded(name, limit, spent + estimated, more, estimated)
 
     def _enter_told(self) -> None:
         while self._told:
-            least, usage, usd, requests = self._told.popleft()
+            least, usage, usd, requests, untold = self._told.popleft()
             self._under_way.remove(least)
             self._usage += usage
             self._usd = None if self._usd is None or usd is None else self._usd + usd
             self._requests += requests
+            self._untold += untold
 
     def _seconds(self) -> float:
         return 0.0 if self._began_s is None else self._clock() - self._began_s
 
 
-def exceeded(name: str, limit: float, spent: float, more: float = 0.0) -> BudgetExceeded:
+def exceeded(name: str, limit: float, spent: float, more: float = 0.0, estimated: float = 0.0) -> BudgetExceeded:
+    """`spent` includes what was `estimated`."""
     key = "loop.budget_exceeded" if spent >= limit else "loop.budget_too_small"
-    return BudgetExceeded(say(key, name=name, limit=_shown(limit), spent=_shown(spent), more=_shown(more)), name, limit, spent)
+    shown = say("loop.spent_estimated", spent=_shown(spent), estimated=_shown(estimated)) if estimated else _shown(spent)
+    error = BudgetExceeded(say(key, name=name, limit=_shown(limit), spent=shown, more=_shown(more)), name, limit, spent)
+    error.estimated = estimated
+    return error
 
 
 def _shown(amount: float) -> str:

@@ -16,13 +16,13 @@ import msgspec
 
 from dragoman.base.words import say
 from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE, estimate_tokens
-from dragoman.loop.budget import Account, Budget, LeastUse, Spending, account_of
+from dragoman.loop.budget import NOTHING_UNTOLD, Account, Budget, LeastUse, Spending, Untold, account_of
 from dragoman.loop.model import Model
 from dragoman.values.calls import Allow, Decide, Deny, Later
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import BudgetExceeded, InputError
 from dragoman.values.events import FieldOmitted, RequestDelayed, ResponseFinished, Retrying, StreamEvent, UsageUpdated
-from dragoman.values.messages import Request, Response, ToolCall
+from dragoman.values.messages import Message, Request, Response, ToolCall
 from dragoman.values.record import Entry, ToolFinished, usage_of
 from dragoman.values.usage import Usage, usage_told
 from dragoman.values.wrapping import WrappingProvider
@@ -121,9 +121,18 @@ class Purse:
             raise
         return least
 
-    def close(self, least: LeastUse, usage: Usage, usd: float | None) -> None:
+    def close(self, least: LeastUse, usage: Usage, usd: float | None, untold: Untold = NOTHING_UNTOLD) -> None:
         for account in self.accounts:
-            account.close(least, usage, usd)
+            account.close(least, usage, usd, untold)
+
+    def estimate_untold(self, provider: Provider, request: Request, model: str, usage: Usage, answer: Message) -> Untold:
+        """What a service did not tell of an exchange that had something in it: its count of 0 must not make the budget endless."""
+        missing_input = 0 if usage.input_tokens or not self._counts_tokens else estimate_tokens(request, provider.profile(model))
+        missing_output = 0 if usage.output_tokens or not self._counts_tokens else estimate_tokens(answer, provider.profile(model))
+        if not missing_input and not missing_output:
+            return NOTHING_UNTOLD
+        usd = price_of(provider, model, Usage(fresh_tokens=missing_input, output_tokens=missing_output))
+        return Untold(missing_input, missing_output, usd or 0.0)
 
     def _estimate(self, provider: Provider, request: Request, model: str) -> LeastUse:
         if not self._counts_tokens:
@@ -197,7 +206,7 @@ class Charged(WrappingProvider):
             async with aclosing(self.provider.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, ResponseFinished):
-                        attempt.finish(usage_told(event.response.usage))
+                        attempt.finish(usage_told(event.response.usage), event.response.message)
                     elif isinstance(event, Retrying):
                         attempt.end(may_have_cost=event.may_have_cost)
                         attempt = self._next_attempt(request, event, attempt)
@@ -214,7 +223,7 @@ class Charged(WrappingProvider):
         attempt = _Attempt(self._purse, self.provider, request, request.model)
         try:
             response = await self.provider.generate(request)
-            attempt.finish(usage_told(response.usage))
+            attempt.finish(usage_told(response.usage), response.message)
             return response
         except Exception as error:
             attempt.end(may_have_cost=getattr(error, "may_have_cost", False))
@@ -240,6 +249,7 @@ class _Attempt:
         self._sent_s = time.monotonic() + wait_s
         self._purse = purse
         self._provider = provider
+        self._request = request
         self._least = purse.open(provider, request, model)
         self._is_open = True
 
@@ -255,10 +265,14 @@ class _Attempt:
         was_sent = self._has_begun or (may_have_cost and time.monotonic() >= self._sent_s)
         self.finish(msgspec.structs.replace(self._usage, incomplete=1) if was_sent else Usage())
 
-    def finish(self, usage: Usage) -> None:
+    def finish(self, usage: Usage, answer: Message | None = None) -> None:
+        """`answer` is what came, where it came whole."""
         if self._is_open:
             self._is_open = False
-            self._purse.close(self._least, usage, price_of(self._provider, self.model, usage))
+            untold = NOTHING_UNTOLD
+            if answer is not None:
+                untold = self._purse.estimate_untold(self._provider, self._request, self.model, usage, answer)
+            self._purse.close(self._least, usage, price_of(self._provider, self.model, usage), untold)
 
 
 def price_of(provider: Provider, model: str, usage: Usage) -> float | None:

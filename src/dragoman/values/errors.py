@@ -150,6 +150,8 @@ class BudgetExceeded(DragomanError):
     exit_code = 60
     may_have_cost: bool = False
     """Whether the attempt that went before may have cost something that was not told."""
+    estimated: float = 0.0
+    """How much of `spent` is our own estimate, because the service did not tell it."""
 
     def __init__(self, message: str, budget: str = "", limit: float = 0.0, spent: float = 0.0) -> None:
         super().__init__(message)

@@ -93,6 +93,7 @@ TEXTS = {
     # --- how a run ends
     "loop.cancelled": "cancelled",
     "loop.turn_limit": "stopped after {turns:turn|turns}; say `go on` to continue, or allow more turns (max_turns)",
+    "loop.spent_estimated": "{spent}, {estimated} of it by our own estimate, because the service did not tell it,",
     "loop.budget_exceeded": "stopped: the budget {name}={limit} is used up ({spent} spent); run again with a larger Budget to go on",
     "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} is spent, and what comes next takes at least {more}; run again "
     "with a larger Budget to go on",

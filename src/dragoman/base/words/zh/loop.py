@@ -87,6 +87,7 @@ TEXTS = {
     # --- how a run ends
     "loop.cancelled": "已取消",
     "loop.turn_limit": "{turns:,} 轮之后停止；说 `继续` 可继续，或允许更多轮（max_turns）",
+    "loop.spent_estimated": "{spent}（其中 {estimated} 为我们的估算，因为服务没有报告）",
     "loop.budget_exceeded": "已停止：预算 {name}={limit} 已用完（已花费 {spent}）；要继续，请用更大的 Budget 再次运行",
     "loop.budget_too_small": "已停止：预算 {name}={limit} 已花费 {spent}，而接下来至少需要 {more}；要继续，请用更大的 Budget 再次运行",
     "loop.budget_without_price": "{model} 的价格未知，因此无法遵守以美元计的预算；请在模型的 profile 中给出价格（prices），"
