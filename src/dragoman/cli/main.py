@@ -15,30 +15,39 @@ def main(argv: list[str] | None = None) -> int:
     Never shows a traceback: Ctrl-C is silent, and an unexpected error is reported in one line.
     """
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments in (["--version"], ["-V"]):
-        from dragoman import __version__
-
-        try:
-            print(f"dragoman {__version__}", flush=True)
+    try:
+        if arguments in (["--version"], ["-V"]) and _print_version():
             return 0
-        except OSError:
-            pass  # reported below: that needs more than sys
+        code = _run_on(arguments, is_process=argv is None)
+    except KeyboardInterrupt:  # in the middle of an import, before signals are handled, or by an import hook of somebody else's
+        code = EXIT_INTERRUPTED
     if argv is None:
+        _exit_process(code)
+    return code
+
+
+def _print_version() -> bool:
+    """False where it cannot be written: then the program says so, which needs more than sys."""
+    from dragoman import __version__
+
+    try:
+        print(f"dragoman {__version__}", flush=True)
+    except OSError:
+        return False
+    return True
+
+
+def _run_on(arguments: list[str], *, is_process: bool) -> int:
+    if is_process:
         from dragoman.cli.startup import end_quietly_on_signals, hold_standard_descriptors
 
         if None in (sys.stdin, sys.stdout, sys.stderr):
             hold_standard_descriptors()
         end_quietly_on_signals(arguments)
         _show_first_frame(arguments)
-    try:
-        from dragoman.cli.program import run
+    from dragoman.cli.program import run
 
-        code = run(arguments)
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    if argv is None:
-        _exit_process(code)
-    return code
+    return run(arguments)
 
 
 def _show_first_frame(arguments: list[str]) -> None:
@@ -60,13 +69,17 @@ def _show_first_frame(arguments: list[str]) -> None:
 
 def _exit_process(code: int) -> None:
     """End the process now, without waiting for threads: one may hang for a minute in a DNS lookup."""
-    import atexit
     import os
 
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):
-            pass  # closed, or the reader is gone
+    try:
+        import atexit
+
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                pass  # closed, or the reader is gone
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
     os._exit(code)
