@@ -68,6 +68,7 @@ LATER = {
     "app.config_rules": "only where there are rules",
     "app.config_faults": "only where the configuration is wrong",
     "base.found_files": "the catalog: only where it is added to",
+    "base.hidden_text": "only where a text is not ASCII",
     "base.toml_lines": "only where the configuration is wrong",
     "app.outside_hooks": "only where the configuration names hooks of a package",
     "app.plugins": "only where there are plugins",

@@ -71,6 +71,15 @@ def strip_hidden(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_without_hidden())
 
 
+def hidden_note(text: str, first_line: int = 1) -> str:
+    """What to tell a model of characters in a text that a person does not see; empty where there are none: see hidden_text.py."""
+    if text.isascii():
+        return ""
+    from dragoman.base.hidden_text import describe_hidden
+
+    return describe_hidden(text, first_line)
+
+
 def _can_be_seen(char: str) -> bool:
     # isprintable() is false for controls, format characters, surrogates, unassigned ones and every space but the plain one.
     return char.isprintable() and not is_hidden(char) and char not in _BLANK

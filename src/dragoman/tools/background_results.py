@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.base import jsontext
-from dragoman.base.visible import escape_hidden
+from dragoman.base.visible import escape_hidden, hidden_note
 from dragoman.tools.background import BackgroundCommand, BackgroundCommands
 from dragoman.tools.output import Outputs
 from dragoman.tools.process import tell_user
@@ -60,6 +60,8 @@ def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "", no
         told["sandbox"] = remark
     if note:
         told["note"] = note
+    if hidden := hidden_note(output.text):
+        told["hiddenCharacters"] = f"output {hidden}"
     if command.draws_full_screen:
         told["screen"] = FULL_SCREEN
     text = output.text

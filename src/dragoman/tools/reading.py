@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from dragoman.base.visible import hidden_note
 from dragoman.tools.names import format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.seen import SeenFiles, state_of
@@ -58,12 +59,10 @@ def read_whole(descriptor: int, max_bytes: int, stop: Stop) -> bytes | None:
 
 
 def with_notes(reading: FileReading) -> str:
-    """The text followed by notes for the model: where to continue, and the encoding."""
-    notes = [
-        note
-        for note in (_describe_range(reading), reading.encoding.note, "has CRLF line endings, which edit keeps" * reading.has_crlf)
-        if note
-    ]
+    """The text followed by notes for the model: where to continue, the encoding, and which characters in it are not seen."""
+    crlf = "has CRLF line endings, which edit keeps" * reading.has_crlf
+    hidden = hidden_note(reading.text, reading.first_line)
+    notes = [note for note in (_describe_range(reading), reading.encoding.note, crlf, hidden) if note]
     if not notes:
         return reading.text
     gap = "" if reading.text.endswith("\n") else "\n"

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.text import clip
-from dragoman.base.visible import escape_hidden
+from dragoman.base.visible import escape_hidden, hidden_note
 from dragoman.tools import ripgrep
 from dragoman.tools.description import load_description
 from dragoman.tools.matches import Counts, Line, Matches, Paths
@@ -235,7 +235,10 @@ class Grep(_Finder):
         if matches.count > most:
             note = f"{note}\n({most} of {_format_total(matches.count, status)} matches: narrow it by path or include)"
         files = f" in {_format_count(len(matches.found), status, 'file')}"
-        return _to_output(_join_within_cap(lines) + note, _format_count(matches.count, status, "match", "matches") + files)
+        shown_lines = _join_within_cap(lines)
+        if hidden := hidden_note(shown_lines):
+            note = f"{note}\n(this result {hidden})"
+        return _to_output(shown_lines + note, _format_count(matches.count, status, "match", "matches") + files)
 
 
 class _Search:

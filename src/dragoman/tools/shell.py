@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base import jsontext
-from dragoman.base.visible import escape_hidden
+from dragoman.base.visible import escape_hidden, hidden_note
 from dragoman.tools.child_environment import child_environment, find_program
 from dragoman.tools.description import load_description
 from dragoman.tools.job import call_at_work
@@ -339,6 +339,9 @@ def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, disp
         result["sandbox"] = remark
     if ended.hosts.reached or ended.hosts.refused:
         result["network"] = {"reached": ended.hosts.reached, "refused": ended.hosts.refused}
+    if hidden := _hidden_in(out.text, err.text):
+        room = outputs.max_chars - len(jsontext.dumps(result)) - len(hidden) - 40
+        result["hiddenCharacters"] = hidden if room >= 0 else "yes"
     return ToolOutput(
         (Text(jsontext.dumps(result)),),
         display=display,
@@ -346,6 +349,10 @@ def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, disp
         error_type="timed_out" if ended.timed_out else "",
         output_file=out.output_file or err.output_file,
     )
+
+
+def _hidden_in(stdout: str, stderr: str) -> str:
+    return "; ".join(f"{name} {note}" for name, text in (("stdout", stdout), ("stderr", stderr)) if (note := hidden_note(text)))
 
 
 def _cap_both(stdout: Spool, stderr: Spool, outputs: Outputs) -> tuple[CappedText, CappedText]:
