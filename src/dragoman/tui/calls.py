@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,6 +54,7 @@ class RunningCalls:
 
     def __init__(self) -> None:
         self._open: dict[str, CallCell] = {}
+        self._running: dict[str, None] = {}
         self._since_s: dict[str, float] = {}
         self._inner: dict[str, InnerWork] = {}
         """Of the calls that are subagents."""
@@ -66,7 +68,7 @@ class RunningCalls:
 
     @property
     def running(self) -> int:
-        return sum(cell.state == "running" for cell in self._open.values())
+        return len(self._running)
 
     @property
     def count(self) -> int:
@@ -81,7 +83,7 @@ class RunningCalls:
     @property
     def command_id(self) -> str:
         """The call of the command at work that can go on in the background; empty: none."""
-        running = [call_id for call_id, cell in self._open.items() if cell.state == "running" and cell.call.name == "run_shell"]
+        running = [call_id for call_id in self._running if self._open[call_id].call.name == "run_shell"]
         return running[-1] if running else ""
 
     @property
@@ -99,10 +101,13 @@ class RunningCalls:
             self._marked = running[(running.index(marked) + 1) % len(running)]
 
     def _running_ids(self) -> list[str]:
-        return [call_id for call_id, cell in self._open.items() if cell.state == "running"]
+        if len(self._running) < 2:
+            return list(self._running)
+        return [call_id for call_id in self._open if call_id in self._running]
 
     def clear(self) -> None:
         self._open.clear()
+        self._running.clear()
         self._since_s.clear()
         self._inner.clear()
 
@@ -117,6 +122,7 @@ class RunningCalls:
             return
         self._since_s.setdefault(event.call_id, time.monotonic())
         delta = event.output_delta
+        self._running[event.call_id] = None
         self._open[event.call_id] = msgspec.structs.replace(
             cell,
             state="running",
@@ -151,6 +157,7 @@ class RunningCalls:
 
     def finish(self, event: ToolCallFinished, columns: int) -> list[Line]:
         cell = self._open.pop(event.call_id, None)
+        self._running.pop(event.call_id, None)
         if cell is None:
             return []
         cell = call_cells.finish(cell, event, self._seconds(event.call_id))
@@ -194,7 +201,8 @@ class RunningCalls:
         does now, and that before output."""
         if not self.running:
             return []
-        told = sum(bool(cell.progress) for cell in self._open.values())
+        shown = self._first_open(most)
+        told = sum(bool(cell.progress) for cell in shown.values())
         has_room = len(self._open) + told < most
         tail = max(most - len(self._open) - told - 1, 0)
         marked = self.marked_id if self.running > 1 else ""
@@ -206,9 +214,16 @@ class RunningCalls:
                 output=_last_lines(cell.output, tail),
                 progress=cell.progress if has_room or len(self._open) == 1 else "",
             )
-            for call_id, cell in self._open.items()
+            for call_id, cell in shown.items()
         ]
         return call_cells.running_group(cells, columns, sign)
+
+    def _first_open(self, most: int) -> dict[str, CallCell]:
+        """Those that rows can show, so that a frame costs what it shows and not what waits: the ones at work, then the first that wait."""
+        if len(self._open) <= most:
+            return self._open
+        ids = dict.fromkeys((*islice(self._running, max(most, 1)), *islice(self._open, max(most, 1))))
+        return {call_id: self._open[call_id] for call_id in islice(ids, max(most, 1))}
 
     def _keep(self, folded: Folded) -> None:
         self.folded.append(folded)
