@@ -121,7 +121,8 @@ class Approvals:
 
     def _narrow_to(self, mode: Mode, *, asks: bool) -> None:
         self._most, self._asks = narrower(self._most, mode), self._asks and asks
-        self.mode = narrower(self.mode, self._most)
+        if (most := narrower(self.mode, self._most)) != self.mode:
+            self.mode = most
         if not self._asks:
             self.ask = None
 
