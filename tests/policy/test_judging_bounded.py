@@ -16,7 +16,7 @@ from dragoman.policy.commands import ReadableFolders
 from dragoman.policy.judge import Law, MustAsk, judge
 from dragoman.policy.offers import is_grave
 from dragoman.policy.rules import Rule
-from dragoman.policy.work import MAX_WORK, Work
+from dragoman.policy.work import MAX_WORK, WorkDone
 from dragoman.rules import allow, ask, deny
 from dragoman.values.calls import Allow, Intent
 from dragoman.values.messages import ToolSpec
@@ -96,7 +96,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 
 def judged(command: str, folder: str, rules: tuple[Rule, ...] = RULES) -> tuple[CommandRuling, int]:
     """The ruling, and the work it took; with the processor's time looked at for what no count sees."""
-    work, graver, begun = Work(), Work(), time.process_time()
+    work, graver, begun = WorkDone(), WorkDone(), time.process_time()
     ruling = judge_command(command, folder, rules, ReadableFolders((folder,), (), ("**/.env",)), work=work)
     is_grave(command, graver)
     assert time.process_time() - begun < MAX_CPU_S, command[:60]

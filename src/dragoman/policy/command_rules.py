@@ -19,7 +19,7 @@ from dragoman.policy.rules import Decision, Rule, Ruling, decide, fits_words, pa
 from dragoman.policy.running_options import find_running_option
 from dragoman.policy.shell_grammar import read_commands
 from dragoman.policy.shell_words import Unclear
-from dragoman.policy.work import TooMuchWork, Work
+from dragoman.policy.work import TooMuchWork, WorkDone
 
 _INTO_FILE = re.compile(r"((?<=\s)(?:[12]?>>?|&>)[ \t]*)(?!/dev/null\b)[A-Za-z0-9_./+-]+(?=[ \t\n;|]|$)")
 """Output that goes to a file with a plain name."""
@@ -40,11 +40,11 @@ class CommandRuling(msgspec.Struct, frozen=True):
 
 
 def judge_command(
-    command: str, directory: str, rules: Sequence[Rule], around: ReadableFolders, *, work: Work | None = None
+    command: str, directory: str, rules: Sequence[Rule], around: ReadableFolders, *, work: WorkDone | None = None
 ) -> CommandRuling:
     """Whether a command line, started in a folder, may run. A refusal is found even where the line cannot be read. What would take too
     much work to judge is asked about, whatever the mode; `work` counts it."""
-    around = msgspec.structs.replace(around, work=work or Work())
+    around = msgspec.structs.replace(around, work=work or WorkDone())
     try:
         return _judge(command, directory, rules, around)
     except TooMuchWork as bound:
@@ -120,7 +120,7 @@ def _judge_steps(steps: Sequence[CommandStep], rules: Sequence[Rule], around: Re
     needs_forms = any(rule.decision != "allow" or rule.tier == "grant" for rule in rules)
     for step in steps:
         forms = tuple(forms_of(step.texts, around.work)) if needs_forms else ()
-        ruling = decide(rule for rule in rules if _fits_step(rule, step, forms, around))
+        ruling = decide(rule for rule in rules if fits_step(rule, step, forms, around))
         if ruling is not None and ruling.decision == "allow":
             continue
         doubt = ruling.reason if ruling is not None else find_doubt(step, around)
@@ -131,7 +131,7 @@ def _judge_steps(steps: Sequence[CommandStep], rules: Sequence[Rule], around: Re
     return CommandRuling("ask" if open_steps else "allow", reason, is_by_rule, open=tuple(open_steps))
 
 
-def _fits_step(rule: Rule, step: CommandStep, forms: Sequence[Sequence[str]], around: ReadableFolders) -> bool:
+def fits_step(rule: Rule, step: CommandStep, forms: Sequence[Sequence[str]], around: ReadableFolders) -> bool:
     """A rule that asks or refuses covers everything that begins with its pattern, the program by whatever path, and behind wrappers."""
     if not rule.pattern:
         return True
@@ -165,7 +165,7 @@ def _is_covered(given: Sequence[str], step: CommandStep, around: ReadableFolders
 # --- refusals
 
 
-def _find_refusal(command: str, rules: Sequence[Rule], work: Work) -> Ruling | None:
+def _find_refusal(command: str, rules: Sequence[Rule], work: WorkDone) -> Ruling | None:
     denying = [rule for rule in rules if rule.decision == "deny"]
     for rule in denying:
         if not rule.pattern:
@@ -173,7 +173,9 @@ def _find_refusal(command: str, rules: Sequence[Rule], work: Work) -> Ruling | N
     return _first_fitting(command, denying, work)
 
 
-def _first_fitting(command: str, rules: Sequence[Rule], work: Work, *, without: frozenset[tuple[str, ...]] = frozenset()) -> Ruling | None:
+def _first_fitting(
+    command: str, rules: Sequence[Rule], work: WorkDone, *, without: frozenset[tuple[str, ...]] = frozenset()
+) -> Ruling | None:
     patterns = [pattern_words(rule.pattern) if rule.pattern else () for rule in rules]
     for words in all_commands(command, work) if rules else ():
         for form in forms_of(words, work) if words not in without else ():

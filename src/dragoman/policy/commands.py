@@ -17,7 +17,7 @@ from dragoman.policy.read_only_programs import Found, find_reads, is_builtin
 from dragoman.policy.real_paths import SYSTEM, real_path
 from dragoman.policy.shell_grammar import Commands
 from dragoman.policy.shell_words import ShellWord
-from dragoman.policy.work import READ_FOLDER, READ_INDEX, SEARCH_TREE, Work
+from dragoman.policy.work import READ_FOLDER, READ_INDEX, SEARCH_TREE, WorkDone
 
 MAX_MATCHES = 5_000
 """A file pattern that may stand for more names is not followed."""
@@ -41,7 +41,7 @@ class ReadableFolders(msgspec.Struct, frozen=True):
     """Our own files and folders. Whoever searches around one searches it too."""
     denied: tuple[str, ...] = ()
     """Patterns of files that a rule keeps from being read."""
-    work: Work = msgspec.field(default_factory=Work)
+    work: WorkDone = msgspec.field(default_factory=WorkDone)
     """What judging has cost so far."""
 
     def holds(self, path: str) -> bool:
@@ -253,7 +253,7 @@ def _is_denied(path: str, goes_deep: bool, around: ReadableFolders) -> bool:
     return goes_deep and bool(Survey([path], tells, most=MAX_FOLDERS).look().denied)
 
 
-def _paths_of(word: ShellWord, folder: str, work: Work) -> Sequence[str | None]:
+def _paths_of(word: ShellWord, folder: str, work: WorkDone) -> Sequence[str | None]:
     """The paths a word names, links resolved; None among them if one cannot be determined."""
     if word.text == "-" and not word.has_glob:
         return ()
@@ -266,7 +266,7 @@ def _paths_of(word: ShellWord, folder: str, work: Work) -> Sequence[str | None]:
     return _expand(text, folder, work)
 
 
-def _expand(pattern: str, folder: str, work: Work) -> Sequence[str | None]:
+def _expand(pattern: str, folder: str, work: WorkDone) -> Sequence[str | None]:
     """Every name that bash may put in the place of a pattern, and a few more: whatever the exact rules are, none is missing."""
     parts = pattern.split("/")
     found = [os.sep if pattern.startswith("/") else folder]

@@ -15,7 +15,7 @@ from dragoman.policy.denied_reads import DeniedReads, is_denied
 from dragoman.policy.git_folder import tracked_files
 from dragoman.policy.hidden_commands import all_commands, forms_of
 from dragoman.policy.read_only_git import may_bring_content
-from dragoman.policy.work import READ_FOLDER, SEARCH_TREE, Work
+from dragoman.policy.work import READ_FOLDER, SEARCH_TREE, WorkDone
 
 _MAX_FOLDERS = 16
 
@@ -42,7 +42,7 @@ def _folders_in(words: Sequence[str]) -> list[str]:
     return [words[at + 1] for at in range(len(words) - 1) if words[at] == "-C"]
 
 
-def _other_name(word: str, folders: Sequence[str], denied: DeniedReads, work: Work) -> str:
+def _other_name(word: str, folders: Sequence[str], denied: DeniedReads, work: WorkDone) -> str:
     for folder in folders:
         work.spend(READ_FOLDER)
         path = os.path.join(folder, os.path.expanduser(word.rpartition("=")[2]))

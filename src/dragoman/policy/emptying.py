@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dragoman.base.beneath import is_inside
 from dragoman.base.text import set_of
 from dragoman.policy.hidden_commands import all_commands, forms_of
-from dragoman.policy.work import READ_FOLDER, Work
+from dragoman.policy.work import READ_FOLDER, WorkDone
 
 _TOP = set_of("bin boot dev etc home lib lib64 media mnt opt proc root run sbin srv sys usr var Applications Library System Users Volumes")
 _EVERYTHING = re.compile(r"\.?(?:\*+|\?\*|\*\?)|\.\[[!^]\.\]\*|\.\.\?\*|\{(?:[.*,]|\[[!^]\.\])*\}\*?")
@@ -37,7 +37,7 @@ _PASSES_ON = set_of("sort uniq cat tee xargs parallel sudo env")
 """Commands behind which a list of files is still whole."""
 
 
-def find_emptied(command: str, directory: str, roots: Sequence[str], work: Work) -> str:
+def find_emptied(command: str, directory: str, roots: Sequence[str], work: WorkDone) -> str:
     """What a command line would empty: the path of a folder or device that matters; empty if none. Raises TooMuchWork."""
     if device := _INTO_DEVICE.search(command):
         return device[1]
@@ -57,7 +57,7 @@ def find_emptied(command: str, directory: str, roots: Sequence[str], work: Work)
 class _Search:
     """Goes through the commands of a line in order, and follows `cd`."""
 
-    def __init__(self, directory: str, roots: Sequence[str], assigned: dict[str, str], work: Work) -> None:
+    def __init__(self, directory: str, roots: Sequence[str], assigned: dict[str, str], work: WorkDone) -> None:
         home = os.path.realpath(os.path.expanduser("~"))
         self._vital = (*(os.path.realpath(root) for root in roots), home)
         self._roots = tuple(roots)

@@ -11,7 +11,7 @@ from dragoman.base.words import say
 from dragoman.policy.running_programs import GIVEN_STRINGS, INTERPRETERS, SHELLS, TOLD_TO, WRAPPERS, is_among, program_name
 from dragoman.policy.shell_grammar import find_commands, read_commands
 from dragoman.policy.shell_words import Unclear
-from dragoman.policy.work import TooMuchWork, Work
+from dragoman.policy.work import TooMuchWork, WorkDone
 
 _IS_CODE = re.compile(r"[\s('\"!`]")
 """More than the name of a file, or of a test."""
@@ -29,7 +29,7 @@ _PER_LINE, _CHARS_PER_UNIT = 40, 8
 """What reading a line costs."""
 
 
-def all_commands(command: str, work: Work, depth: int = MAX_DEPTH) -> Iterator[tuple[str, ...]]:
+def all_commands(command: str, work: WorkDone, depth: int = MAX_DEPTH) -> Iterator[tuple[str, ...]]:
     """Every command in a line as well as it can be read. Raises TooMuchWork, also where lines are hidden in each other too deeply."""
     work.spend(_PER_LINE + len(command) // _CHARS_PER_UNIT)
     try:
@@ -61,7 +61,7 @@ def _lines_in(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def forms_of(words: Sequence[str], work: Work) -> Iterator[Sequence[str]]:
+def forms_of(words: Sequence[str], work: WorkDone) -> Iterator[Sequence[str]]:
     """The ways to see a command: with the program by its name alone, what it runs itself, each also without the options behind the name.
     Raises TooMuchWork."""
     if not words:
@@ -124,7 +124,7 @@ def takes_commands(words: Sequence[str]) -> bool:
     return is_among(words[0], SHELLS - {"eval"}) and all(word.startswith("-") and "c" not in word for word in words[1:])
 
 
-def mentions(words: Sequence[str], pattern: Sequence[str], work: Work) -> bool:
+def mentions(words: Sequence[str], pattern: Sequence[str], work: WorkDone) -> bool:
     """Whether code that a program is given has all words of a rule in it: then it may well do what the rule is about.
     Raises TooMuchWork."""
     if not is_among(words[0], INTERPRETERS):

@@ -13,7 +13,7 @@ from dragoman.policy.read_only_programs import is_known
 from dragoman.policy.rules import Rule
 from dragoman.policy.running_options import find_running_option
 from dragoman.policy.running_programs import runs_anything
-from dragoman.policy.work import TooMuchWork, Work
+from dragoman.policy.work import TooMuchWork, WorkDone
 
 _SUBCOMMANDS = set_of(
     "npm pnpm yarn bun cargo go git make gmake ninja task uv pip poetry docker kubectl gh dotnet gradle mvn rake bundle composer mix nox "
@@ -54,9 +54,9 @@ def is_still_offered(prefix: str) -> bool:
     return all(words) and any(_prefix_of(words[:count]) == " ".join(words[:count]) for count in range(1, min(len(words), 3) + 1))
 
 
-def is_grave(command: str, work: Work | None = None) -> bool:
+def is_grave(command: str, work: WorkDone | None = None) -> bool:
     """Whether something in a line deletes, pushes, publishes, or acts outside. Read loosely: rather too often than too seldom."""
-    work = work or Work()
+    work = work or WorkDone()
     try:
         return any(is_grave_form(form) for words in all_commands(command, work) for form in forms_of(words, work))
     except TooMuchWork:

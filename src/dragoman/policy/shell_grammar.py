@@ -15,7 +15,7 @@ from dragoman.base.text import set_of
 from dragoman.base.words import say
 from dragoman.policy.shell_split import split_commands
 from dragoman.policy.shell_words import Operator, ShellReading, ShellWord, Unclear, read_words
-from dragoman.policy.work import Work
+from dragoman.policy.work import WorkDone
 
 MAX_BYTES = 64 * 1024
 MAX_LOOSE_BYTES = 4 * 1024
@@ -96,7 +96,7 @@ def _is_bracket(word: ShellWord, sign: str) -> bool:
     return word.text == sign and word.has_glob and word.span[1] - word.span[0] == 1
 
 
-def find_commands(command: str, work: Work) -> Iterator[tuple[str, ...]]:
+def find_commands(command: str, work: WorkDone) -> Iterator[tuple[str, ...]]:
     """Whatever looks like a command anywhere in a line, read loosely: in substitutions, loops and functions too. For rules that forbid.
     Raises TooMuchWork."""
     line = command.encode("utf-8", "replace")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from dragoman.base.text import set_of
-from dragoman.policy.work import Work
+from dragoman.policy.work import WorkDone
 
 _CHARS_PER_UNIT = 8
 _UNSEEN = re.compile(r"""\\\n|["'\\]""")
@@ -19,7 +19,7 @@ _BEFORE = set_of("if then elif else while until do case in for select function t
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
-def split_commands(command: str, work: Work) -> Iterator[tuple[str, ...]]:
+def split_commands(command: str, work: WorkDone) -> Iterator[tuple[str, ...]]:
     """What stands between the signs that end a command, as words without quotes. Raises TooMuchWork."""
     work.spend(1 + len(command) // _CHARS_PER_UNIT)
     text = _REDIRECTION.sub(" ", _UNSEEN.sub("", command))

@@ -19,6 +19,7 @@ from dragoman.policy.judge import Law
 from dragoman.policy.rules import SERVERS, Rule, RuleProblem, fits_words, pattern_words
 from dragoman.policy.shell_grammar import read_commands
 from dragoman.policy.shell_words import Unclear
+from dragoman.policy.work import TooMuchWork, WorkDone
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolSpec
 
@@ -67,6 +68,14 @@ def effect_of(permissions: Sequence[Permission], spec: ToolSpec, intent: Intent,
             if any(said == "ask" and any(fits_wild(action, each) for each in _CALLING) for action, _, said in permissions)
             else "allow"
         )
+    try:
+        return _effect_by_name(permissions, spec, intent, law)
+    except TooMuchWork:  # what it may run is not known
+        return max(("ask", *(said for _, _, said in permissions)), key=EFFECTS.index)
+
+
+def _effect_by_name(permissions: Sequence[Permission], spec: ToolSpec, intent: Intent, law: Law) -> Effect:
+    """Raises TooMuchWork."""
     effect = _said_of_path_outside(permissions, intent, law)
     names, own = _names_of(spec), _OWN_NAMES.get(spec.name, ())
     for about in (
@@ -123,7 +132,7 @@ def _said_of_path_outside(permissions: Sequence[Permission], intent: Intent, law
 def _paths_outside(intent: Intent, law: Law) -> Iterator[str]:
     """The paths outside the workspace that a call names, as far as its words show it."""
     directory = intent.directory or law.folders[0]
-    words = [word for command in all_commands(intent.command) for word in command[1:]] if intent.command else []
+    words = [word for command in all_commands(intent.command, WorkDone()) for word in command[1:]] if intent.command else []
     named = [os.path.join(directory, os.path.expanduser(word)) for word in words if word.startswith(("/", "~", "..")) or "/.." in word]
     for path in (*intent.writes, *intent.reads, *(os.path.normpath(each) for each in named), *filter(None, [intent.directory])):
         if path != os.devnull and not any(is_inside(path, folder) for folder in law.folders):
@@ -145,9 +154,9 @@ def _command_effect(about: Sequence[tuple[str, Effect]], intent: Intent, law: La
     for step in steps:
         effect = stricter(effect, _said_of_step(about, step, around))
     seen = {step.texts for step in steps}
-    for words in all_commands(intent.command):
+    for words in all_commands(intent.command, around.work):
         if words not in seen:
-            effect = stricter(effect, _last(about, lambda pattern, said, words=words: _begins(pattern, words)))
+            effect = stricter(effect, _last(about, lambda pattern, said, words=words: _begins(pattern, words, around.work)))
     return effect
 
 
@@ -163,16 +172,16 @@ def read_steps(intent: Intent, law: Law) -> Sequence[CommandStep]:
 
 def _said_of_step(about: Sequence[tuple[str, Effect]], step: CommandStep, around: ReadableFolders) -> Effect:
     for pattern, said in reversed(about):
-        if said != "allow" and _begins(pattern, step.texts):
+        if said != "allow" and _begins(pattern, step.texts, around.work):
             return said
         if said == "allow" and _fits_text(pattern, step.texts):
             return "allow" if pattern == "*" else effect_on_step(step, _rules_of(pattern), around, otherwise="ask")
     return "allow"
 
 
-def _begins(pattern: str, words: Sequence[str]) -> bool:
+def _begins(pattern: str, words: Sequence[str], work: WorkDone) -> bool:
     """For what refuses or asks: by whatever path the program is called, and behind programs that run others."""
-    return any(_fits_text(pattern, form) for form in forms_of(words))
+    return any(_fits_text(pattern, form) for form in forms_of(words, work))
 
 
 def _fits_text(pattern: str, words: Sequence[str]) -> bool:
@@ -190,15 +199,19 @@ def _rules_of(pattern: str) -> Sequence[Rule]:
 def effect_of_commands(intent: Intent, rules: Sequence[Rule], law: Law) -> Effect:
     """Whether every command of a line is one of those that rules allow. A line that cannot be read is none of them."""
     around = ReadableFolders(law.folders, law.secret)
-    effect: Effect = "allow" if (steps := read_steps(intent, law)) else "deny"
-    for step in steps:
-        effect = stricter(effect, effect_on_step(step, rules, around))
+    try:
+        effect: Effect = "allow" if (steps := read_steps(intent, law)) else "deny"
+        for step in steps:
+            effect = stricter(effect, effect_on_step(step, rules, around))
+    except TooMuchWork:
+        return "deny"
     return effect
 
 
 def effect_on_step(step: CommandStep, rules: Sequence[Rule], around: ReadableFolders, otherwise: Effect = "deny") -> Effect:
     """`ask` for a command that begins as a rule says and goes on with options by which it may do something else."""
-    if any(fits_step(rule, step, around) for rule in rules):
+    forms = tuple(forms_of(step.texts, around.work))
+    if any(fits_step(rule, step, forms, around) for rule in rules):
         return "allow"
     return "ask" if any(fits_words(pattern_words(rule.pattern), step.texts, is_prefix=False) for rule in rules) else otherwise
 

@@ -20,7 +20,7 @@ class TooMuchWork(Exception):
     """A line cannot be judged within the bound."""
 
 
-class Work:
+class WorkDone:
     """The work one judgement has done so far."""
 
     def __init__(self, limit: int = MAX_WORK) -> None:
