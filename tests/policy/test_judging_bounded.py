@@ -23,7 +23,9 @@ from dragoman.values.messages import ToolSpec
 
 SHELL = ToolSpec("run_shell", "", kind="execute")
 RULES = (deny("git push"), ask("npm publish"), allow("make *"), deny("terraform apply -auto-approve"))
-MAX_CPU_S = 5.0
+LONG = bool(os.environ.get("DRAGOMAN_LONG"))
+SMALL = 16_000 if LONG else 5_000
+MAX_CPU_S = 30.0
 """Far more than the work takes on a slow machine: only an explosion reaches it."""
 ONE_STEP = 200_000
 """The most that is counted at once, so the most by which the bound is passed."""
@@ -111,12 +113,17 @@ def sized(family: str, size: int) -> str:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_line_of_100_kb_is_judged_within_the_bound_and_twice_the_line_is_twice_the_work(family: str, tmp_path: Path) -> None:
-    """Up to the bound. Lines of a few kB may cost more than long ones: they are parsed, and text that is not valid shell costs more."""
+def test_twice_the_line_is_twice_the_work_up_to_the_bound(family: str, tmp_path: Path) -> None:
+    """Lines of a few kB may cost more than long ones: they are parsed, and text that is not valid shell costs more."""
     judged(sized(family, 4_000), str(tmp_path))
-    small, large, most = (judged(sized(family, size), str(tmp_path)) for size in (16_000, 32_000, 100_000))
+    small, large = (judged(sized(family, size), str(tmp_path)) for size in (SMALL, 2 * SMALL))
     assert large[1] <= 2.2 * small[1] + 2_000 or large[1] >= MAX_WORK
-    assert most[0].decision in ("ask", "deny")
+
+
+@pytest.mark.parametrize("family", FAMILIES if LONG else ("bash -c", "substitutions", "backticks", "deep patterns", "faulty", "folders"))
+def test_a_line_of_100_kb_is_judged_within_the_bound(family: str, tmp_path: Path) -> None:
+    """All families with DRAGOMAN_LONG set."""
+    assert judged(sized(family, 100_000), str(tmp_path))[0].decision in ("ask", "deny")
 
 
 @pytest.mark.parametrize("command", ["bash -c " * 1_000 + "x", "bash -c " * 4_000 + "git push"])
@@ -161,7 +168,7 @@ PIECES = st.sampled_from([*SIGNS.split(" "), "\n", " ", " ", " ", "\t", "\\\n", 
 
 
 @settings(
-    max_examples=1_000 if os.environ.get("DRAGOMAN_LONG") else 40,
+    max_examples=1_000 if LONG else 15,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
