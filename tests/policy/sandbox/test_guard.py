@@ -236,7 +236,8 @@ def test_what_cannot_be_undone_is_told(workspace: Path, monkeypatch: pytest.Monk
         async def mend_nothing(*_: object) -> None:
             return None
 
-        monkeypatch.setattr(sandbox, "_mend", mend_nothing)
+        assert sandbox._care is not None
+        monkeypatch.setattr(sandbox._care, "_mend", mend_nothing)
         ended, _ = asyncio.run(bash(sandbox, "echo x > .git/commondir", workspace))
     assert "could not be undone" in ended.remark
     assert "could not be undone" in ended.notice

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import pwd
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
-from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground, outermost
-from dragoman.policy.sandbox.detection import KINDS, SEATBELT, Detected, Level, detect, make_order
+from dragoman.policy.sandbox.caretaker import Caretaker
+from dragoman.policy.sandbox.detection import SEATBELT, Detected, Level, detect, make_order
 from dragoman.policy.sandbox.environment import rebuild
-from dragoman.policy.sandbox.findings import Remarks, explain_read_only, tell_copied, tell_findings, tell_read_only, tell_refused
-from dragoman.policy.sandbox.guard import Findings, Guard
-from dragoman.policy.sandbox.hard_links import SharedFiles
-from dragoman.policy.sandbox.launcher import landlock
-from dragoman.policy.sandbox.launcher.mending import Repairs
+from dragoman.policy.sandbox.findings import Remarks
 from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Launcher, Running, hide_this_process, shared_launcher
-from dragoman.policy.sandbox.private_folder import identify, is_safe, make_private_folder, remove_private_folder
+from dragoman.policy.sandbox.private_folder import is_safe, make_private_folder, remove_private_folder
 from dragoman.policy.sandbox.refusals import explain, is_about_writing
-from dragoman.policy.sandbox.repositories import Repository, main_folders
+from dragoman.policy.sandbox.repositories import main_folders
 from dragoman.policy.sandbox.survey import Survey
 from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched
 
 _TRIES = 3
-
-
-class Prepared(NamedTuple):
-    """What was found out for one command before it starts."""
-
-    boundary: Boundary
-    guard: Guard
-    repositories: list[Repository]
-    to_copy: SharedFiles | None = None
-    """Files that must be copied first: then the rest is not made yet."""
 
 
 class Sandbox:
@@ -85,16 +69,8 @@ class Sandbox:
         self._user = (0, 0)
         self._private: list[str] = []
         """Temporary folders that were made; the last is used."""
-        self._private_identity: tuple[tuple[int, int], ...] = ()
-        self._covers: tuple[str, ...] = ()
-        """What is read-only now because it is shared with files outside by hard links."""
-        self._watched: dict[str, tuple[int, int]] = {}
-        """What the last survey found and a command may have moved: then it is looked for anew."""
-        self._wants_copies = False
-        """Whether a command wanted to write there."""
-        self._untold: list[Remarks] = []
-        self._told: set[tuple[str, int]] = set()
-        """What the user knows already: a path, and when it changed."""
+        self._care: Caretaker | None = None
+        """Where there is a sandbox."""
 
     # --- what holds
 
@@ -136,7 +112,7 @@ class Sandbox:
         with self._lock:
             private = self._private.copy()
             self._private.clear()
-            self._launcher = self._ground = self._detected = None
+            self._launcher = self._ground = self._detected = self._care = None
         for folder in private:
             remove_private_folder(folder)
 
@@ -154,22 +130,19 @@ class Sandbox:
     ) -> Launched:
         """Raises OSError if it cannot be started. `with_gate`: a listener is made in its network, where a port was named for it."""
         await self.prepare()
-        detected, launcher, ground = self.detected, self._launcher, self._ground
+        detected, launcher, care = self.detected, self._launcher, self._care
         assert launcher is not None
-        if not detected.level or ground is None:
+        if care is None:
             plain = Order(tuple(argv), dict(env), directory, drop_spying=self._hide, terminal=terminal)
             return Confined(await launcher.start(plain, streams))
         if terminal is not None and not self.has_terminals:
             raise OSError(0, "the sandbox of this system gives no terminals")
         for tries_left in reversed(range(_TRIES)):
-            prepared = await asyncio.to_thread(self._prepare_command, ground, detected.level)
-            if prepared.to_copy is not None:
-                await self._mend(Repairs(copy=prepared.to_copy.to_copy), ground, prepared.repositories)
-                prepared = await asyncio.to_thread(self._prepare_command, ground, detected.level, copied=prepared.to_copy)
+            prepared = await care.prepare()
             order = self._order(detected.level, prepared.boundary, tuple(argv), directory, env, self._gate_port if with_gate else 0)
             order.terminal = terminal
             try:
-                return Confined(await launcher.start(order, streams), partial(self._look_after, prepared, ground))
+                return Confined(await launcher.start(order, streams), partial(care.look_after, prepared))
             except FileNotFoundError:  # what was to be covered has been moved meanwhile, or the command is not there
                 if not tries_left:
                     raise
@@ -178,10 +151,8 @@ class Sandbox:
     def explain(self, output: str, *, has_gate: bool = False) -> str:
         """What the sandbox seems to have refused, in a line for the model; empty if nothing. `output`: the end of what was said."""
         level = self._detected.level if self._detected is not None else 0
-        if self._covers and is_about_writing(output):
-            self._wants_copies = True
-            shared = SharedFiles(self._ground.survey.look().shared) if self._ground is not None else SharedFiles({})
-            return explain_read_only(self._covers, self._folders, is_copied=shared.is_copyable)
+        if self._care is not None and is_about_writing(output) and (words := self._care.explain_read_only()):
+            return words
         return explain(output, level, self._temporary(level), has_gate=has_gate) if level else ""
 
     def _order(
@@ -204,82 +175,6 @@ class Sandbox:
     def _temporary(self, level: int) -> str:
         return os.path.join(self._ground.private, "tmp") if level in (3, SEATBELT) and self._ground is not None else "/tmp"
 
-    # --- before and after a command
-
-    def _prepare_command(self, ground: Ground, level: int, *, copied: SharedFiles | None = None) -> Prepared:
-        """Blocks: the first time it looks at every file. Raises OSError if the command must not run. `copied`: what was just copied."""
-        try:
-            is_ours = identify(ground.private) == self._private_identity
-        except OSError:
-            is_ours = False
-        if not is_ours:
-            raise OSError(errno.EACCES, say("policy.sandbox_private_replaced", path=ground.private))
-        has_moved = any(_identity(path) != identity for path, identity in self._watched.items())
-        seen = ground.survey.look(at_once=has_moved or copied is not None)
-        repositories = ground.repositories(seen)
-        shared = SharedFiles(seen.shared)
-        if copied is not None:
-            self._wants_copies = False
-            if shared.count < copied.count:
-                self._untold.append(tell_copied(copied, self._folders))
-        covers = (
-            shared.covers((*ground.writable, *main_folders(ground.writable)))
-            if shared.folders and level != 3
-            else ()
-            if not shared.folders
-            else None
-        )
-        if shared.folders and (shared.is_small or covers is None or self._wants_copies) and copied is None and shared.is_copyable:
-            return Prepared(Boundary(), Guard((), ()), repositories, shared)
-        if covers is None:
-            raise OSError(errno.EPERM, tell_refused(shared, self._folders))
-        if covers and not self._covers:
-            self._untold.append(tell_read_only(shared, covers, self._folders))
-        self._covers = covers
-        self._watched = {path: _identity(path) for path in (*covers, *seen.denied, *seen.repositories)}
-        boundary = ground.draw_for_landlock(repositories) if level == 3 else ground.draw(repositories, shared=covers)
-        guard = Guard(ground.writable, repositories, started=ground.started, near=seen.near, with_content=level == 3)
-        return Prepared(boundary, guard, repositories)
-
-    async def _look_after(self, prepared: Prepared, ground: Ground) -> Remarks:
-        """When nothing of a command is alive any more."""
-        findings, left = await asyncio.to_thread(prepared.guard.look), ()
-        if findings.undone:
-            await self._mend(findings.repairs, ground, prepared.repositories)
-            left = (await asyncio.to_thread(prepared.guard.look)).undone
-        told = [*self._untold, tell_findings(self._leave_out_told(findings), left, self._folders)]
-        self._untold.clear()
-        return Remarks(" ".join(each.model for each in told if each.model), "\n".join(each.user for each in told if each.user))
-
-    def _leave_out_told(self, findings: Findings) -> Findings:
-        news = {path: _changed_ns(path) for path in (*findings.running, *findings.believed)}
-        new = {path for path, changed_ns in news.items() if (path, changed_ns) not in self._told}
-        self._told |= set(news.items())
-        return findings._replace(
-            running=tuple(path for path in findings.running if path in new),
-            believed=tuple(path for path in findings.believed if path in new),
-        )
-
-    async def _mend(self, repairs: Repairs, ground: Ground, repositories: Sequence[Repository]) -> None:
-        """Inside a boundary in which no more can be written than by commands. Where none can be drawn, nothing is done."""
-        level, launcher = self.detected.level, self._launcher
-        if launcher is None or not (landlock.version() or level == 1):
-            return
-        has_landlock = bool(landlock.version())
-        boundary = ground.draw_for_mending(repositories) if has_landlock else ground.draw(repositories)
-        order = Order((), {}, "/", KINDS[3] if has_landlock else KINDS[1], boundary, repairs=repairs)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        try:
-            mending = await launcher.start(order, (nothing, nothing, nothing))
-        except OSError:
-            return
-        finally:
-            os.close(nothing)
-        try:
-            await mending.wait()
-        finally:
-            mending.close()
-
     # --- setting up
 
     def _detect(self) -> Detected:
@@ -292,12 +187,16 @@ class Sandbox:
         try:
             self._ground = self._make_ground(self._make_private_folder())
         except OSError as error:
-            self._launcher = shared_launcher()
+            self._launcher, self._care = shared_launcher(), None
             return Detected(0, (error.strerror or str(error),))
         self._launcher = shared_launcher(self._user)
         detected = detect(self._launcher, self._ground, self._level)
         if not detected.level:  # then commands run as we do
-            self._launcher = shared_launcher()
+            self._launcher, self._care = shared_launcher(), None
+        elif self._care is None:
+            self._care = Caretaker(self._ground, self._launcher, detected.level)
+        else:
+            self._care.move_to(self._ground, detected.level)
         return detected
 
     def _make_private_folder(self) -> str:
@@ -307,7 +206,6 @@ class Sandbox:
             return self._private[-1]
         private = make_private_folder([self._private_in] if self._private_in else [], writable, self._user)
         self._private.append(private)
-        self._private_identity = identify(private)
         return private
 
     def _make_ground(self, private: str) -> Ground:
@@ -364,21 +262,6 @@ class Confined:
             look_after, self._look_after = self._look_after, None
             self._told = await look_after()
         return is_gone
-
-
-def _identity(path: str) -> tuple[int, int]:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return 0, 0
-    return status.st_dev, status.st_ino
-
-
-def _changed_ns(path: str) -> int:
-    try:
-        return os.lstat(path).st_ctime_ns
-    except OSError:
-        return 0
 
 
 def _owner_of(folder: str) -> tuple[int, int]:
