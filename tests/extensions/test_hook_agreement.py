@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.extensions.hooks.agreement import files_of, hash_of
+from dragoman.extensions.hooks.agreement import code_run_by, hash_of
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.sources import Origin
 
@@ -48,4 +48,4 @@ def test_a_log_that_a_hook_writes_to_may_grow(tmp_path: Path, command: str) -> N
 )
 def test_what_a_hook_runs_is_bound_wherever_it_writes(tmp_path: Path, command: str) -> None:
     (tmp_path / "run.sh").write_text("true\n")
-    assert files_of(hook(tmp_path, command)) == [str(tmp_path / "run.sh")]
+    assert code_run_by(hook(tmp_path, command)).files == (str(tmp_path / "run.sh"),)

@@ -97,6 +97,31 @@ def test_the_model_does_not_get_out_of_the_sandbox_by_changing_a_server(place: P
     assert mark.exists()
 
 
+def test_a_command_does_not_get_out_of_the_sandbox_by_changing_the_module_that_a_server_is(place: Place, quay: Quay, serve: Serve) -> None:
+    """In one run in `auto`: nothing of the command line names the file."""
+    shutil.copy(HARBOUR, place.work / "harbour.py")
+    entry = quay.entry("harbour")
+    entry["args"] = ["-um", "harbour", *entry["args"][1:]]
+    (place.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"harbour": entry}}))
+    assert "it runs: harbour.py" in place.run("mcp", "approve", "harbour", "--trust").out
+    assert place.run("mcp", "test", "harbour", "--trust").code == 0
+    (place.work / "notes.db").write_text("1")
+    assert place.run("mcp", "test", "harbour", "--trust").code == 0
+    mark = place.home / "owned"
+    change = f"sed -i \"s|^import base64$|import base64; open('{mark}', 'w')|\" harbour.py"
+    tide = calls(("mcp__harbour__tide", {"port": "Sur"}))
+    asked = serve(script(calls(("run_shell", {"command": change})), tide, "text: Done."))
+    done = place.ask("Go", "--trust", "--approval", "auto", *ALLOW, timeout_s=120)
+    assert done.code == 0, done
+    assert str(mark) in (place.work / "harbour.py").read_text()
+    assert not mark.exists()
+    assert "a file of the project that it runs" in told(asked)
+    assert place.run("mcp", "approve", "harbour", "--trust").code == 0
+    serve(script(tide, "text: Done."))
+    assert place.ask("Go", "--trust", *ALLOW).code == 0
+    assert mark.exists()
+
+
 def test_a_server_of_the_users_own_that_runs_a_file_of_the_project_is_bound_to_it_too(place: Place, quay: Quay, serve: Serve) -> None:
     shutil.copy(HARBOUR, place.work / "server.py")
     entry = quay.entry("harbour")

@@ -96,14 +96,18 @@ def watched(place: Place) -> tuple[set[str], list[str]]:
 
 READING = {
     *("app.extensions", "app.mcp", "app.text_files", "loop.mcp_calls", "base.visible", "extensions", "extensions.located_json"),
-    *("extensions.named_files", "extensions.sources"),
+    *("extensions.named_files", "extensions.sources", "base.found_files"),
+    *(
+        "extensions.runs",
+        *(f"extensions.runs.{part}" for part in ("folders", "interpreters", "launchers", "recipes", "search", "shell_lines")),
+    ),
     *(
         "extensions.mcp",
         *(f"extensions.mcp.{part}" for part in ("configured", "consent", "contracts", "files", "known", "filling", "naming")),
     ),
     *("extensions.mcp.schemas", "extensions.mcp.tools", "extensions.mcp.oauth_settings", "tools.tool_context", "encodings.utf_8_sig"),
 }
-"""What reads the files and the lists."""
+"""What reads the files and the lists, and finds out what of the folder a server would run."""
 
 
 def test_with_known_lists_nothing_is_started_or_loaded(quay: Quay, serve: Serve) -> None:

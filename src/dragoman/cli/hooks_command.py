@@ -22,7 +22,8 @@ from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, find_action, refuse_options
-from dragoman.extensions.hooks.agreement import agree, files_of, take_back
+from dragoman.cli.code_lines import code_lines
+from dragoman.extensions.hooks.agreement import agree, code_run_by, take_back
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion
 from dragoman.extensions.hooks.names import EVENTS, TOOL_EVENTS, Event
@@ -166,8 +167,8 @@ def _tested_lines(done: HookDone, ms: int) -> list[str]:
 
 def hook_line(hook: Hook) -> str:
     """What is agreed to, whole and with every character visible."""
-    files = ", ".join(os.path.relpath(path, hook.project) for path in files_of(hook)) if hook.project else ""
-    line = f"{hook.id}  {hook.named} {hook.when}  {hook.line}  ({shorten_home(str(hook.origin))}{'; ' + files if files else ''})"
+    about = code_lines(code_run_by(hook), hook.project) if hook.project else []
+    line = f"{hook.id}  {hook.named} {hook.when}  {hook.line}  ({'; '.join([shorten_home(str(hook.origin)), *about])})"
     return escape_hidden(line, one_line=True)
 
 

@@ -18,8 +18,10 @@ from dragoman.app.trust import require_trust
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, find_action, refuse_options
+from dragoman.cli.code_lines import code_lines
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import HttpServer
 from dragoman.extensions.mcp.known import KnownList
@@ -64,6 +66,7 @@ def _get(options: Options) -> str:
     named = server.server.headers if isinstance(server.server, HttpServer) else server.server.env
     lines = [row.line]
     lines += [say("mcp_servers.question_env", names=", ".join(sorted(named)))] if named else []
+    lines += _code_lines(setup, server)
     for tool in row.known.tools if row.known is not None else ():
         is_left_out = "" if server.offers(tool.name) else f" ({say('mcp_servers.row_disabled')})"
         lines.append(one_line(f"  {tool.name}{is_left_out}  {tool.description}", 200))
@@ -153,7 +156,13 @@ def _approve(options: Options) -> str:
         raise InputError(say("mcp_servers.file_unwritable", path=setup.places.data, reason=error.strerror or error)) from error
     if options.output_format == "json":
         return _json({"approved": server.name, "shown": server.shown, "file": str(server.origin)})
-    return say("mcp_servers.approved", name=server.name, shown=one_line(server.shown, 300)) + "\n"
+    approved = say("mcp_servers.approved", name=server.name, shown=one_line(server.shown, 300))
+    return "\n".join([approved, *_code_lines(setup, server)]) + "\n"
+
+
+def _code_lines(setup: Setup, server: ConfiguredServer) -> list[str]:
+    lines = code_lines(consent_of(setup).code(server), setup.trust.root or setup.workspace)
+    return [escape_hidden(line, one_line=True) for line in lines]
 
 
 def _login(options: Options) -> str:

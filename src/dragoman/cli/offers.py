@@ -10,6 +10,7 @@ from dragoman.app.asking import Ask, FirstQuestion
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
+from dragoman.cli.code_lines import code_lines
 
 if TYPE_CHECKING:
     from dragoman.app.mcp_rows import ServerRow
@@ -69,17 +70,18 @@ def _servers(setup: Setup) -> Iterator[Offer]:
         def decide(is_yes: bool) -> None:
             consent.decide(row.server, yes=is_yes, known=row.known)
 
-        return Offer(server_lines(row, _place(setup, str(row.server.origin))), decide)
+        lines = code_lines(consent.code(row.server), setup.trust.root or setup.workspace)
+        return Offer(server_lines(row, _place(setup, str(row.server.origin)), lines), decide)
 
     for row in rows_of(setup)[0]:
         if row.server.is_enabled and row.verdict not in ("yes", "no"):
             yield offer(row)
 
 
-def server_lines(row: ServerRow, where: str) -> tuple[str, ...]:
-    """What would run, and all that it is given, as it is written: no value of the user's own."""
+def server_lines(row: ServerRow, where: str, code: Sequence[str] = ()) -> tuple[str, ...]:
+    """What would run, and all that it is given, as it is written: no value of the user's own. `code`: what it runs of the project."""
     server = row.server
-    lines = [say("offers_server", name=server.name, shown=server.shown, where=where)]
+    lines = [say("offers_server", name=server.name, shown=server.shown, where=where), *(f"  {line}" for line in code)]
     if row.verdict in ("changed", "tools_changed"):
         lines.append(f"  {say(f'mcp_servers.question_{row.verdict}')}")
     if server.given:
@@ -93,14 +95,13 @@ def _hooks(setup: Setup) -> Iterator[Offer]:
     if not may_have_hooks(setup):
         return
     from dragoman.app.finding_hooks import find_hooks
-    from dragoman.extensions.hooks.agreement import agree, files_of
+    from dragoman.extensions.hooks.agreement import agree, code_run_by
     from dragoman.extensions.hooks.definitions import Hook
 
     def offer(hook: Hook) -> Offer:
         event = " ".join(filter(None, (hook.named, hook.matcher)))
         lines = [say("offers_hook", event=event, shown=hook.line, where=_place(setup, str(hook.origin)))]
-        if files := files_of(hook):
-            lines.append(f"  {say('offers_files', names=', '.join(os.path.relpath(path, hook.project) for path in files))}")
+        lines += [f"  {line}" for line in code_lines(code_run_by(hook), hook.project)]
 
         def decide(is_yes: bool) -> None:
             agree(setup.places.hooks_file, [hook], is_yes=is_yes)

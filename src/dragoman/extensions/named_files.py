@@ -1,69 +1,77 @@
-"""The project files that a command names, and their hash: approving a command approves what it runs, as it is now.
+"""The project's files that a command names or runs, and their hash: approving a command approves what it runs, as it is now.
 
-What those files load in turn is not followed.
+What the files of code load in turn is not followed, but for scripts of a shell and recipes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import pairwise
 
-from dragoman.base.beneath import is_inside
+import msgspec
+
 from dragoman.base.found_files import open_found
+from dragoman.extensions.runs.launchers import find_code
+from dragoman.extensions.runs.search import ProjectCode, Search, is_code
 
 _CHUNK = 1024 * 1024
-_MOST_HASHED = 256 * _CHUNK
-_ENTRIES = ("package.json", "index.js", "index.mjs", "index.ts", "__main__.py", "pyproject.toml", "Cargo.toml")
-"""What programs run of a folder that they are given."""
-_SCRIPTS = (
-    *(".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".bash", ".rb"),
-    *(".pl", ".php", ".lua", ".jar", ".so", ".dll", ".wasm"),
-)
-_IMPLIED = {
-    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"), ("package.json", "deno.json")),
-    **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
-    **dict.fromkeys(("uv", "uvx", "poetry", "hatch", "pdm"), ("pyproject.toml",)),
-    **dict.fromkeys(("just",), ("justfile", "Justfile", ".justfile")),
-    **dict.fromkeys(("cargo",), ("Cargo.toml", "build.rs")),
-}
-"""Files that programs read from the folder they are started in, by themselves."""
+MAX_FILE_BYTES = 64 * _CHUNK
+"""Of a larger file its size and its times count."""
+MAX_BYTES = 256 * _CHUNK
+"""Of all files together; past that, sizes and times."""
 
 
-def named_files(words: Sequence[str], directory: str, project: str) -> list[str]:
-    """The real paths of the project's files that a command names, started in `directory`; of folders, what is run of them."""
-    pieces = _pieces(words)
-    folders = [directory, *(path for piece in pieces if os.path.isdir(path := os.path.join(directory, os.path.expanduser(piece))))]
-    paths = [os.path.join(folder, os.path.expanduser(piece)) for folder in dict.fromkeys(folders) for piece in pieces]
-    paths += [os.path.join(folder, name) for folder in folders[1:] for name in _ENTRIES]
-    paths += [os.path.join(folder, name) for folder in folders for name in _implied(words)]
-    return _of_project(paths, project)
+def code_of(
+    words: Sequence[str],
+    directory: str,
+    project: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    is_line: bool = False,
+    is_users: bool = False,
+) -> ProjectCode:
+    """What a command runs of the project, started in `directory`, and every file of it that the command names.
+
+    `is_line`: its one word is a line for a shell. `is_users`: the user wrote it, and may name data and folders: only what it is known to
+    run counts.
+    """
+    env = env or {}
+    found = find_code(words, directory, project, {"PATH": os.environ.get("PATH", ""), **env}, is_line=is_line)
+    named = Search(project)
+    for path in _named_paths([*words, *env.values()], directory):
+        if not is_users or (is_code(path) and named.is_of_project(path)):
+            named.take(path)
+    files = tuple(sorted({*found.files, *named.found().files}))
+    return ProjectCode(files) if is_users else msgspec.structs.replace(found, files=files)
 
 
-def named_programs(words: Sequence[str], directory: str, project: str) -> list[str]:
-    """Only the files that the command seems to run: for commands the user wrote, which may name data files too."""
-    found = _of_project([os.path.join(directory, os.path.expanduser(piece)) for piece in _pieces(words)], project)
-    return [path for path in found if path.lower().endswith(_SCRIPTS) or os.access(path, os.X_OK)]
+def _named_paths(words: Sequence[str], directory: str) -> Iterator[str]:
+    pieces = dict.fromkeys(piece for word in words for piece in (word, *_parts(word)) if piece and "\0" not in piece)
+    paths = {piece: os.path.join(directory, os.path.expanduser(piece)) for piece in pieces}
+    yield from paths.values()
+    for folder in (path for path in paths.values() if os.path.isdir(path)):
+        yield from (os.path.join(folder, piece) for piece in pieces)
 
 
-def _pieces(words: Sequence[str]) -> list[str]:
-    return [piece for word in words for piece in (word, *_parts(word)) if piece and "\0" not in piece]
-
-
-def _of_project(paths: Iterable[str], project: str) -> list[str]:
-    real = os.path.realpath(project)
-    return sorted({found for path in paths if os.path.isfile(found := os.path.realpath(path)) and is_inside(found, real)})
+def hash_code(code: ProjectCode, project: str) -> str:
+    """A hash of what a command runs, as it is now; empty if it runs nothing of the project."""
+    if code.is_too_much:
+        return f"too much {os.urandom(8).hex()}"  # never the same: what was not looked at may have changed
+    return hash_files(code.covered, project)
 
 
 def hash_files(paths: Iterable[str], project: str) -> str:
-    """A hash of the files' names in the project and their contents; empty if there are none."""
+    """A hash of the files' names in the project and their contents, and where links lead; empty if there are none."""
     made = sha256()
     count = 0
+    left = MAX_BYTES
     for path in paths:
         name = os.path.relpath(path, os.path.realpath(project)).encode("utf-8", "surrogateescape")
-        made.update(b"\0" + name + b"\0" + _content(path))
+        content, size = _content(path, left)
+        made.update(b"\0" + name + b"\0" + content)
         count += 1
+        left -= size
     return made.hexdigest() if count else ""
 
 
@@ -74,27 +82,19 @@ def _parts(word: str) -> Iterator[str]:
     yield from word.split()
 
 
-def _implied(words: Sequence[str]) -> Iterator[str]:
-    """Files that are read because of the program that is started, and modules that Python is asked to run (-m)."""
-    pieces = [piece for word in words for piece in word.split()]
-    for piece in pieces:
-        yield from _IMPLIED.get(os.path.basename(piece), ())
-    for before, after in pairwise(pieces):
-        if before == "-m":
-            module = after.replace(".", os.sep)
-            yield from (f"{module}.py", os.path.join(module, "__main__.py"), os.path.join(module, "__init__.py"))
-
-
-def _content(path: str) -> bytes:
+def _content(path: str, left: int) -> tuple[bytes, int]:
+    """What a file holds, hashed, and how much of it was read."""
     made, size = sha256(), 0
     try:
-        with open(open_found(path), "rb", buffering=0) as file:
-            while size < _MOST_HASHED and (chunk := file.read(_CHUNK)):
+        if os.path.islink(path):
+            return b"-> " + os.fsencode(os.readlink(path)), 0
+        with open(open_found(path, follow=False), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > min(left, MAX_FILE_BYTES):
+                return f"large {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}".encode(), 0
+            while size <= status.st_size and (chunk := file.read(_CHUNK)):
                 made.update(chunk)
                 size += len(chunk)
-            if size >= _MOST_HASHED:  # what is behind it is known by the file's size and times alone
-                status = os.fstat(file.fileno())
-                made.update(f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}".encode())
     except OSError as error:
-        return f"unreadable {error.errno}".encode()
-    return made.digest() + size.to_bytes(8, "big")
+        return f"unreadable {error.errno}".encode(), 0
+    return made.digest() + size.to_bytes(8, "big"), size

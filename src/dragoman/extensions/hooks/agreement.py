@@ -1,7 +1,7 @@
-"""Which project hooks the user has agreed to. An agreement covers one command and the project files it names, by their hash.
+"""Which project hooks the user has agreed to. An agreement covers one command and the project files it runs or names, by their hash.
 
 A hook runs outside the sandbox and unasked. So a yes is bound to a hash: of its definition, and of the content of every file of the
-project that its command names. Where one of them changes, by a pull or by the model, it is asked about again.
+project that its command runs or names. Where one of them changes, by a pull or by the model, it is asked about again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
 from dragoman.base.saved_lines import read_lines, replace_lines
 from dragoman.extensions.hooks.definitions import Hook, definition_of
-from dragoman.extensions.named_files import hash_files, named_files
+from dragoman.extensions.named_files import code_of, hash_code
+from dragoman.extensions.runs.search import ProjectCode
 from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
 
 _QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\."""
@@ -40,20 +41,17 @@ class Agreed(msgspec.Struct, frozen=True):
 
 
 def hash_of(hook: Hook) -> str:
-    """A hash of the command and of the project files it names, as they are now."""
+    """A hash of the command and of the project files it runs or names, as they are now."""
     made = sha256(definition_of(hook).encode("utf-8", "surrogatepass"))
-    made.update(hash_files(files_of(hook), hook.project).encode())
+    made.update(hash_code(code_run_by(hook), hook.project).encode())
     return made.hexdigest()
 
 
-def files_of(hook: Hook) -> list[str]:
-    """The files of the project that its command names, but for those it only writes to: a log grows with every run."""
-    try:
-        words = [hook.command, *hook.args] if hook.args is not None else shlex.split(_without_outputs(hook.command))
-    except ValueError:  # an open quote: the shell says so too
-        words = hook.command.split()
+def code_run_by(hook: Hook) -> ProjectCode:
+    """What its command runs of the project, and the files it names, but for those it only writes to: a log grows with every run."""
+    words = [hook.command, *hook.args] if hook.args is not None else [_without_outputs(hook.command)]
     expanded = [_expanded(fill_root(word, hook.root), hook.project, hook.root) for word in words]
-    return named_files(expanded, hook.project, hook.project)
+    return code_of(expanded, hook.project, hook.project, is_line=hook.args is None, is_users=hook.origin.tier == "user")
 
 
 def to_agree(hook: Hook, workspace: str) -> Hook | None:
@@ -62,12 +60,16 @@ def to_agree(hook: Hook, workspace: str) -> Hook | None:
     if hook.project:
         return hook
     bound = msgspec.structs.replace(hook, project=workspace)
-    return bound if files_of(bound) else None
+    return bound if code_run_by(bound).files else None
 
 
 def _without_outputs(command: str) -> str:
     """Without what is written to, `> file` and `>> file`: outside quotes only, so that nothing that is run is taken for one."""
     if ">" not in command:
+        return command
+    try:
+        shlex.split(command)
+    except ValueError:  # an open quote: the shell says so too
         return command
     return _OUTPUT.sub(lambda found: found[0] if found[1] or "$(" in found[0] or "`" in found[0] else " ", command)
 

@@ -1,6 +1,6 @@
 """Which project servers the user has approved. An approval covers one project, one name, and a hash of what would be started or
-reached and of the project's files that the command names; when one of them changes, or the server later describes its tools in another
-way, it is asked for again. So is a server of the user's own that runs a file of the project: the model may write there."""
+reached and of the project's files that the command names or runs; when one of them changes, or the server later describes its tools in
+another way, it is asked for again. So is a server of the user's own that runs a file of the project: the model may write there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dragoman.base.saved_lines import append_line, read_lines
 from dragoman.extensions.mcp.configured import ConfiguredServer
 from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.extensions.mcp.known import KnownList
-from dragoman.extensions.named_files import hash_files, named_files, named_programs
+from dragoman.extensions.named_files import code_of, hash_code
+from dragoman.extensions.runs.search import ProjectCode
 
 Verdict = Literal["yes", "no", "unasked", "changed", "tools_changed"]
 """changed: the yes was to another command, environment or address. tools_changed: to other tools."""
@@ -28,7 +29,7 @@ class ServerDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     hash: str
     yes: bool
     files: str = ""
-    """The hash of the project's files that its command names; empty: it names none."""
+    """The hash of the project's files that its command names or runs; empty: there are none."""
     tools: str = ""
     """The hash of the tools as they were; empty: they were not known yet."""
     saved_ms: int = 0
@@ -79,15 +80,17 @@ class Consent:
         if decision is not None and not decision.tools and self.verdict(server, None) == "yes" and self.asks_about(server):
             self.decide(server, yes=True, known=known)
 
-    def _files(self, server: ConfiguredServer) -> str:
-        """The hash of the files that are run of the project, as they are now."""
+    def code(self, server: ConfiguredServer) -> ProjectCode:
+        """What it runs of the project."""
         spec = server.server
         if not isinstance(spec, StdioServer):
-            return ""
-        words = (spec.command, *spec.args, *spec.env.values())
+            return ProjectCode()
         directory = os.path.join(self._workspace, os.path.expanduser(spec.cwd)) if spec.cwd else self._workspace
-        find = named_files if server.needs_yes else named_programs
-        return hash_files(find(words, directory, self._project), self._project)
+        return code_of((spec.command, *spec.args), directory, self._project, spec.env, is_users=not server.needs_yes)
+
+    def _files(self, server: ConfiguredServer) -> str:
+        """The hash of the files that are run of the project, as they are now."""
+        return hash_code(self.code(server), self._project)
 
     @property
     def _decisions(self) -> dict[str, ServerDecision]:

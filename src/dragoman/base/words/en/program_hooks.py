@@ -11,6 +11,8 @@ TEXTS = {
     "offers_server": "server {name}: {shown}  ({where})",
     "offers_hook": "hook at {event}: {shown}  ({where})",
     "offers_files": "it runs: {names}",
+    "offers_unknown": "what it runs of {names} cannot be known: you are asked again whenever code there has changed",
+    "offers_too_much": "it may run more files than can be looked through: you are asked again at every start",
     "offers_more": "and {count} more, not part of this question: see dragoman mcp and dragoman hooks",
     "offers_question": "Use all of them?   y yes   n no   e one by one   ? why",
     "offers_question_one": "Use it?   y yes   n no   ? why",

@@ -8,6 +8,8 @@ TEXTS = {
     "offers_server": "服务器 {name}：{shown}（{where}）",
     "offers_hook": "{event} 时的钩子：{shown}（{where}）",
     "offers_files": "它运行：{names}",
+    "offers_unknown": "无法得知它运行 {names} 中的哪些内容：那里的代码每次改变后都会再次询问您",
+    "offers_too_much": "它可能运行的文件多得无法逐一查看：每次启动都会再次询问您",
     "offers_more": "以及另外 {count} 个，这里不问：见 dragoman mcp 和 dragoman hooks",
     "offers_question": "全部使用吗？   y 是   n 否   e 逐个询问   ? 为什么",
     "offers_question_one": "使用它吗？   y 是   n 否   ? 为什么",
