@@ -91,6 +91,7 @@ LATER = {
     "extensions.commands": "only where there are folders of commands",
     "app.subagents": "only where subagents are defined",
     "app.worktrees": "only where the folder is a git worktree",
+    "app.doubts": "only where a command ever ran",
     "app.trust": "only where a folder has files of its own that would be read",
     "base.places": "only where no variable has the key",
     "base.dates": "only for dates in another language",

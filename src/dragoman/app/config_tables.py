@@ -324,7 +324,8 @@ class LoadedConfig(msgspec.Struct, frozen=True):
 class FolderTrust(msgspec.Struct, frozen=True):
     """Whether the folder that is opened may configure us: what the user has said about it (trust.py)."""
 
-    state: Literal["trusted", "refused", "unasked", "too_wide"]
+    state: Literal["trusted", "refused", "unasked", "too_wide", "doubted"]
+    """`doubted`: it was trusted, and since then a command may have changed files that would be read."""
     folder: str
     """What the decision is, or would be, about: the workspace, or its repository."""
     root: str = ""
@@ -334,6 +335,8 @@ class FolderTrust(msgspec.Struct, frozen=True):
     by: Literal["", "flag", "saved", "answer"] = ""
     problem: str = ""
     """Why an answer could not be remembered."""
+    doubted: tuple[str, ...] = ()
+    """Which files a command may have made or changed, relative to the workspace."""
 
     @property
     def is_trusted(self) -> bool:

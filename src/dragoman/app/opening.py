@@ -102,6 +102,10 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         fallback=_fallback(setup),
         hooks=(*_outside_hooks(setup), *((hooks.points(),) if hooks is not None else ())),
     )
+    if setup.trust.is_trusted and setup.trust.files and setup.trust.by != "flag":
+        from dragoman.app.trust import Once, remember_believed
+
+        agent._harness.before_commands = Once(lambda: remember_believed(setup.trust, setup.env, setup.places, setup.workspace))
     if hooks is not None:
         hooks.bind(agent)
         notices += hooks.notices

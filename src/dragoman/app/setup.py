@@ -90,7 +90,7 @@ def set_up(options: Options, env: Mapping[str, str] | None = None, *, ask_trust:
     before = find_trust(options, env, places, workspace)
     loaded = load(options, env, places, workspace, trusted=before.is_trusted)
     choose_language(loaded.config.lang)
-    trust = ask_once(before, places, ask_trust)
+    trust = ask_once(before, env, places, workspace, ask_trust)
     if trust.is_trusted and not before.is_trusted:
         loaded = load(options, env, places, workspace, trusted=True)
         choose_language(loaded.config.lang)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Literal
 
 from msgspec.structs import replace
@@ -29,9 +30,10 @@ AskTrust = Callable[[FolderTrust], Answer]
 
 
 def trust_names(trust: FolderTrust) -> str:
-    """The files that would be read, every character visible."""
-    shown = [escape_hidden(name, one_line=True) for name in trust.files[:MAX_NAMES]]
-    more = len(trust.files) - MAX_NAMES
+    """The files that would be read, or those of them that are doubted; every character visible."""
+    files = trust.doubted or trust.files
+    shown = [escape_hidden(name, one_line=True) for name in files[:MAX_NAMES]]
+    more = len(files) - MAX_NAMES
     return ", ".join([*shown, say("trust_more", count=more)] if more > 0 else shown)
 
 
@@ -40,7 +42,7 @@ def trust_notices(trust: FolderTrust) -> tuple[str, ...]:
     lines = [say("trust_not_saved", reason=trust.problem)] if trust.problem else []
     if trust.is_trusted or not trust.files:
         return tuple(lines)
-    key = "trust_too_wide" if trust.state == "too_wide" else "trust_not_given"
+    key = {"too_wide": "trust_too_wide", "doubted": "trust_doubted"}.get(trust.state, "trust_not_given")
     return (*lines, say(key, names=trust_names(trust)))
 
 
@@ -63,8 +65,54 @@ def find_trust(options: Options, env: Mapping[str, str], places: Places, workspa
     if not by and offered in decisions:  # a no to the repository, and this is a folder in it
         state, by = judge_folder(offered, decisions)
     if by and not is_too_wide(by, home):
-        return _folder_trust(state, by, real, places.config_file, "saved")
+        found = _folder_trust(state, by, real, places.config_file, "saved")
+        return _doubt(found, env, places, real) if found.is_trusted and has_commands(places) else found
     return _folder_trust("too_wide" if is_too_wide(offered, home) else "unasked", offered, real, places.config_file)
+
+
+def has_commands(places: Places) -> bool:
+    """Whether a command ever ran. Where none did, nothing is loaded to look what it may have changed."""
+    return os.path.lexists(places.commands_file)
+
+
+def _doubt(trust: FolderTrust, env: Mapping[str, str], places: Places, real: str) -> FolderTrust:
+    from dragoman.app.doubts import with_doubts
+
+    return with_doubts(trust, env, places, real)
+
+
+def believe_files(trust: FolderTrust, env: Mapping[str, str], places: Places, workspace: str) -> tuple[tuple[str, ...], str]:
+    """Believe what a folder holds as it is now, and return what was doubted, and why that could not be remembered."""
+    if not has_commands(places):
+        return (), ""
+    from dragoman.app.doubts import find_doubts, remember
+
+    doubts = find_doubts(trust, env, places, workspace)
+    return doubts.files, remember(doubts, places)
+
+
+class Once:
+    """A call that is made once, whoever makes it: others wait until it is done."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+        self._lock = Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            call, self._call = self._call, None
+            if call is not None:
+                call()
+
+
+def remember_believed(trust: FolderTrust, env: Mapping[str, str], places: Places, workspace: str) -> None:
+    """Remember the files of a trusted folder as they are before the first command of a session: what it writes can be told from them. Where
+    a command of another session has changed one of them meanwhile, nothing is: the next start asks."""
+    from dragoman.app.doubts import find_doubts, remember
+
+    doubts = find_doubts(trust, env, places, workspace, always=True)
+    if not doubts.files:
+        remember(doubts, places)
 
 
 def _main_of(real: str) -> str:
@@ -89,14 +137,18 @@ def _folder_trust(
     return FolderTrust(state, folder, root, own_files(workspace, root, users_file), by)
 
 
-def ask_once(trust: FolderTrust, places: Places, ask: AskTrust | None) -> FolderTrust:
-    """Ask where it is asked about and there is something to ask for; the answer is remembered. Raises EOFError if the user leaves."""
-    if ask is None or trust.state != "unasked" or not trust.files:
+def ask_once(trust: FolderTrust, env: Mapping[str, str], places: Places, workspace: str, ask: AskTrust | None) -> FolderTrust:
+    """Ask where it is asked about and there is something to ask for; the answer is remembered. A no to files that a command may have
+    changed is not: the folder stays trusted, and they are asked about at the next start. Raises EOFError if the user leaves."""
+    if ask is None or trust.state not in ("unasked", "doubted") or not trust.files:
         return trust
     is_trusted = ask(trust) == "yes"
-    problem = ""
+    if trust.state == "doubted" and not is_trusted:
+        return trust
+    problem = believe_files(trust, env, places, workspace)[1] if is_trusted else ""
     try:
-        save_decision(places.trust_file, trust.folder, trusted=is_trusted)
+        if trust.state == "unasked":
+            save_decision(places.trust_file, trust.folder, trusted=is_trusted)
     except OSError as error:
         problem = error.strerror or str(error)
     return replace(trust, state="trusted" if is_trusted else "refused", by="answer", problem=problem)

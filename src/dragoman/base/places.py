@@ -44,6 +44,11 @@ class Places(NamedTuple):
         return os.path.join(self.data, "mcp.jsonl")
 
     @property
+    def commands_file(self) -> str:
+        """When commands could write in which folders, and which files that configure agents the user believes as they are since then."""
+        return os.path.join(self.data, "commands.jsonl")
+
+    @property
     def server_lists(self) -> str:
         """What MCP servers offer, one file for each."""
         return os.path.join(self.cache, "mcp")
@@ -51,7 +56,7 @@ class Places(NamedTuple):
     @property
     def decision_files(self) -> tuple[str, ...]:
         """What the user has said yes and no to."""
-        return self.grants_file, self.trust_file, self.hooks_file, self.servers_file
+        return self.grants_file, self.trust_file, self.hooks_file, self.servers_file, self.commands_file
 
     @property
     def keys_file(self) -> str:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 COOKIE = "DRAGOMAN_CALL"
 """The environment variable that identifies the processes of a call. It names the enclosing calls as well."""
@@ -107,6 +108,51 @@ done
         self._process.kill()  # before its pipe closes: there is nothing left for it to do
         os.close(self._pipe)
         self._process.wait()
+
+
+def identify_this_process() -> str:
+    """Its number, when it was started and its namespace: no later process has the same."""
+    return _identify(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _identify(pid: int) -> str:
+    return f"{pid}.{_started(pid)}.{_namespace()}"
+
+
+def is_alive(identity: str) -> bool:
+    """Whether that very process is alive: one that has its number by now started at another time. Those of another container are not ours
+    to judge, and count as alive."""
+    pid, started, namespace = [*identity.split("."), "", ""][:3]
+    if not pid.isdigit() or namespace != _namespace():
+        return True
+    if started:
+        return _started(int(pid)) == started
+    try:
+        os.kill(int(pid), 0)  # a system without /proc
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid").rpartition("[")[2].rstrip("]")
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """When a process was started, in the system's own count; empty if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    is_gone = not fields or fields[0] in (b"Z", b"X")
+    return "" if is_gone else fields[19].decode()
 
 
 def _signal(group: int | None, cookie: str, number: int) -> bool:

@@ -37,7 +37,12 @@ def read_lines(file: str, line_type: type[Line]) -> list[Line]:
 
 def append_line(file: str, line: msgspec.Struct) -> None:
     """Add a line, and make the file and its folder if they are missing. Raises OSError."""
-    data = b"\n" + _encode(line)  # a leading newline, so that it never joins a torn line
+    append_lines(file, (line,))
+
+
+def append_lines(file: str, lines: Iterable[msgspec.Struct]) -> None:
+    """Add several at once."""
+    data = b"\n" + b"".join(map(_encode, lines))  # a leading newline, so that it never joins a torn line
     make_directory(os.path.dirname(file))
     with hold(file):
         descriptor = os.open(file, _APPENDING, 0o600)

@@ -7,9 +7,10 @@ import os
 from collections.abc import Sequence
 
 from dragoman.app.config import own_files
+from dragoman.app.config_tables import FolderTrust
 from dragoman.app.options import Options
 from dragoman.app.setup import require_directory, set_up
-from dragoman.app.trust import folder_to_ask, home_of, read_or_nothing
+from dragoman.app.trust import believe_files, folder_to_ask, home_of, read_or_nothing
 from dragoman.base import jsontext
 from dragoman.base.beneath import is_inside
 from dragoman.base.places import Places
@@ -36,7 +37,12 @@ def run_trust(options: Options) -> str:
         raise InputError(say("trust_refused_wide", folder=escape_hidden(folder, one_line=True)))
     _save(setup.places, folder)
     project = repository_root(real) or real
-    return _report(options, "trusted", folder, own_files(real, folder if is_inside(folder, project) else project, setup.places.config_file))
+    root = folder if is_inside(folder, project) else project
+    files = own_files(real, root, setup.places.config_file)
+    believed, problem = believe_files(FolderTrust("trusted", folder, root, files), setup.env, setup.places, real)
+    if problem:
+        raise InputError(say("trust_file_unwritable", path=setup.places.commands_file, reason=problem))
+    return _report(options, "trusted", folder, files, believed)
 
 
 def _save(places: Places, folder: str) -> None:
@@ -61,8 +67,13 @@ def _revoke(places: Places, folder: str) -> tuple[str, Sequence[str]]:
     return by, ()
 
 
-def _report(options: Options, done: str, folder: str, files: Sequence[str] = ()) -> str:
+def _report(options: Options, done: str, folder: str, files: Sequence[str] = (), believed: Sequence[str] = ()) -> str:
     if options.output_format == "json":
-        return jsontext.dumps({done: folder, "files": list(files)}) + "\n"
-    names = ", ".join(escape_hidden(name, one_line=True) for name in files) or say("trust_no_files")
-    return say(f"trust_{done}", folder=escape_hidden(folder, one_line=True), names=names) + "\n"
+        more = {"believed": list(believed)} if believed else {}
+        return jsontext.dumps({done: folder, "files": list(files), **more}) + "\n"
+    said = say(f"trust_{done}", folder=escape_hidden(folder, one_line=True), names=_names(files) or say("trust_no_files"))
+    return "\n".join([said, *([say("trust_believed", names=_names(believed))] if believed else [])]) + "\n"
+
+
+def _names(files: Sequence[str]) -> str:
+    return ", ".join(escape_hidden(name, one_line=True) for name in files)

@@ -5,6 +5,7 @@ The sandbox itself is loaded and looked for when the first command comes.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from dragoman.base.places import Places, find_places, running_code
 from dragoman.base.private import make_directory
 from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
+from dragoman.loop.timed_commands import start_timed
 from dragoman.values.commands import Launch, Launched
 
 if TYPE_CHECKING:
@@ -39,10 +41,11 @@ class CommandStarter(Launch):
         environment: Sequence[str] = (),
         rules: Sequence[Rule] = (),
         approvals: Callable[[], Approvals | None] = lambda: None,
+        before: Callable[[], None] | None = None,
     ) -> None:
         """`own`: files that commands must not change, wherever they lie. `readable`: long results. `environment`: variables that
         commands get besides those the sandbox lets through. `rules`: what they keep from being read is hidden. `approvals`: who
-        decides which hosts commands in the sandbox reach; None: they reach none."""
+        decides which hosts commands in the sandbox reach; None: they reach none. `before`: called in a thread before the first command."""
         self._environment = tuple(environment)
         self._rules = tuple(rules)
         self._folders = tuple(folders)
@@ -50,6 +53,7 @@ class CommandStarter(Launch):
         self._own = tuple(own)
         self._readable = tuple(readable)
         self._approvals = approvals
+        self._before = before
         self._sandbox: Sandbox | None = None
 
     @property
@@ -115,13 +119,21 @@ class CommandStarter(Launch):
         terminal: tuple[int, int] | None = None,
     ) -> Launched:
         await self.prepare()
+        if self._before is not None:
+            await asyncio.to_thread(self._before)
+            self._before = None
         start = partial(self.sandbox.start, argv, directory=directory, env=env, streams=streams, terminal=terminal)
         approvals = self._approvals()
         if approvals is None or not self._has_gate():
-            return await start(with_gate=False)
+            return await start_timed(start(with_gate=False), self._writable())
         from dragoman.loop.gating import open_gate  # only where a host may be reached
 
-        return await open_gate(await start(), approvals)
+        return await open_gate(await start_timed(start(), self._writable()), approvals)
+
+    def _writable(self) -> tuple[str, ...]:
+        """Where commands may write: everywhere, if there is no sandbox."""
+        named = [os.fspath(path) for path in self._sandboxing.writable]
+        return (*self._folders, *map(os.path.expanduser, named)) if self.is_sandbox else (os.sep,)
 
     def _has_gate(self) -> bool:
         """Whether commands have a way to the network: the sandbox has a network of its own, and some host may be reached."""

@@ -58,6 +58,8 @@ class Harness:
     """The agent's name, for the record, events and traces; empty: it has none."""
     commands: CommandStarter | None = None
     """How commands are started; None before the first."""
+    before_commands: Callable[[], None] | None = None
+    """Called in a thread of its own before the first command."""
     template: Harness | None = None
     """The harness that this one was copied from."""
     called_by: Harness | None = None
@@ -233,8 +235,16 @@ class Harness:
                 environment=self._passed_variables,
                 rules=self._rules,
                 approvals=_approvals_while_there(self),
+                before=self._find_before_commands(),
             )
         return self.commands
+
+    def _find_before_commands(self) -> Callable[[], None] | None:
+        """What this agent calls before its first command, or the one it runs inside of."""
+        harness: Harness | None = self
+        while harness is not None and harness.before_commands is None:
+            harness = harness.called_by
+        return harness.before_commands if harness is not None else None
 
     def _background(self) -> BackgroundCommands:
         if self.session.background is None:

@@ -112,6 +112,25 @@ def _existing_files(folders: Sequence[str], names: Sequence[str] = ()) -> list[s
     return [path for path in found if path not in replaced]
 
 
+def find_imports(paths: Sequence[str], root: str) -> list[str]:
+    """The files that memory files of a project import, and those these import in turn: whether they may be read is decided later."""
+    found: dict[str, None] = {}
+    waiting = [(path, 0) for path in paths]
+    while waiting and len(found) < MAX_IMPORTS:
+        path, depth = waiting.pop()
+        try:
+            text = _bytes_of(os.path.realpath(path), root).decode("utf-8", "replace")
+        except _NotUsed:
+            continue
+        for _, names in _lines_with_imports(text) if depth <= MAX_DEPTH else ():
+            for name in names:
+                wanted = os.path.normpath(os.path.join(os.path.dirname(path), name.replace("\\ ", " ")))
+                if is_inside(wanted, root) and wanted not in found and os.path.isfile(wanted):
+                    found[wanted] = None
+                    waiting.append((wanted, depth + 1))
+    return list(found)
+
+
 # --- reading -------------------------------------------------------------------------------------------------------------
 
 

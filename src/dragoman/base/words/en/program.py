@@ -103,6 +103,8 @@ TEXTS = {
     "trust_not_given": "{names} not read: this folder is not trusted (dragoman trust remembers that it is, --trust is for one start)",
     "trust_too_wide": "{names} not read: the home folder, what holds it, and a folder everybody may write to are never trusted as a whole "
     "(--trust is for one start)",
+    "trust_doubted": "{names} not read, nor anything else of this folder: made or changed while a command ran, since you trusted it "
+    "(dragoman trust believes what it holds now, --trust is for one start)",
     "trust_intro": "{folder} has files that Dragoman would follow: {names}. Nothing of them has been read yet.",
     "trust_question": "Trust this folder?   y yes   n no   ? why",
     "trust_said_yes": "trusted",
@@ -110,6 +112,13 @@ TEXTS = {
     "trust_why": "Files in a folder can configure Dragoman and tell the model what to do, so whoever wrote them speaks to your model.\n"
     "Yes: they are read, now and at every later start, also with -p. Commands and edits are asked about as ever.\n"
     "No: Dragoman works here as well, and does not read them. dragoman trust says yes later, dragoman trust --revoke takes it back.",
+    "trust_doubted_intro": "You trust {folder}. Since then these files in it, which Dragoman would follow, were made or changed while a "
+    "command ran: {names}. Nothing of the folder is followed yet.",
+    "trust_doubted_question": "Believe these files?   y yes   n no   ? why",
+    "trust_doubted_said_yes": "believed",
+    "trust_doubted_why": "A command that the model ran can write files that configure Dragoman and tell the model what to do.\n"
+    "y: they are read as they are now; you are asked again when a command changes them.\n"
+    "n: nothing of this folder is read this time; you are asked again at the next start.",
     "trust_more": "and {count} more",
     "trust_not_saved": "your answer about this folder could not be saved ({reason}); you will be asked again next time",
     "memory_unreadable": "{name} is not used: {reason}",

@@ -107,6 +107,7 @@ TEXTS = {
     "approvals_count_none": "none saved for this folder",
     # --- dragoman trust
     "trust_trusted": "trusted: {folder}; read there: {names}",
+    "trust_believed": "believed as they are now, though made or changed while a command ran: {names}",
     "trust_no_files": "whatever configuration, memory files and rules it gets (there are none yet)",
     "trust_revoked": "revoked: {folder} is no longer trusted; you will be asked about it again",
     "trust_nothing_to_revoke": "nothing is saved about {folder}; dragoman approvals lists the folders you trust",

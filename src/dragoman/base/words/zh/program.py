@@ -98,6 +98,8 @@ TEXTS = {
     "unknown_model_nearest": "（您是指 {names} 吗？）",
     "trust_not_given": "未读取 {names}：此文件夹不受信任（dragoman trust 会记住信任，--trust 只用于一次启动）",
     "trust_too_wide": "未读取 {names}：主文件夹、包含它的文件夹以及人人可写的文件夹从不整体信任（--trust 只用于一次启动）",
+    "trust_doubted": "未读取 {names}，也未读取此文件夹的其他内容：自您信任它之后，它们在某个命令运行期间被创建或更改"
+    "（dragoman trust 会相信其现有内容，--trust 只用于一次启动）",
     "trust_intro": "{folder} 中有 Dragoman 会遵循的文件：{names}。目前尚未读取其中任何内容。",
     "trust_question": "信任此文件夹吗？   y 是   n 否   ? 为什么",
     "trust_said_yes": "已信任",
@@ -105,6 +107,13 @@ TEXTS = {
     "trust_why": "文件夹中的文件可以配置 Dragoman，并告诉模型该做什么，所以写这些文件的人等于在对您的模型说话。\n"
     "是：现在以及以后每次启动都会读取它们，用 -p 时也一样。命令和编辑照常询问。\n"
     "否：Dragoman 同样可以在这里工作，只是不读取它们。以后可用 dragoman trust 表示信任，用 dragoman trust --revoke 撤销。",
+    "trust_doubted_intro": "您信任 {folder}。此后，其中 Dragoman 会遵循的这些文件在某个命令运行期间被创建或更改：{names}。"
+    "目前尚未遵循此文件夹的任何内容。",
+    "trust_doubted_question": "相信这些文件吗？   y 是   n 否   ? 为什么",
+    "trust_doubted_said_yes": "已相信",
+    "trust_doubted_why": "模型运行的命令可以写入配置 Dragoman 并告诉模型该做什么的文件。\n"
+    "y：按现在的内容读取它们；命令再次更改时会再次询问您。\n"
+    "n：这次不读取此文件夹的任何内容；下次启动会再次询问您。",
     "trust_more": "以及另外 {count} 个",
     "trust_not_saved": "无法保存您对此文件夹的回答（{reason}）；下次会再问您",
     "memory_unreadable": "未使用 {name}：{reason}",

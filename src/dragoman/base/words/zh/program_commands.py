@@ -104,6 +104,7 @@ TEXTS = {
     "approvals_count_none": "没有为此文件夹保存",
     # --- dragoman trust
     "trust_trusted": "已信任：{folder}；将读取：{names}",
+    "trust_believed": "按现有内容相信，尽管它们是在某个命令运行期间被创建或更改的：{names}",
     "trust_no_files": "以后放入其中的配置、记忆文件和规则（目前没有）",
     "trust_revoked": "已撤销：{folder} 不受信任；会再次询问您",
     "trust_nothing_to_revoke": "没有关于 {folder} 的记录；dragoman approvals 列出您信任的文件夹",
