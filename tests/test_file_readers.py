@@ -48,7 +48,7 @@ OWN = {
     "local/engine.py": "weights that the user has fetched, and the kernel's file about processors",
     "local/weights/*.py": "weights, in our own folder",
     "policy/sandbox/launching.py": "the null device",
-    "policy/sandbox/sandbox.py": "the null device",
+    "policy/sandbox/caretaker.py": "the null device",
     "policy/sandbox/private_folder.py": "makes a file in a folder that was just made",
     "policy/sandbox/launcher/*.py": "a program inside the boundary; it follows no link and waits for nothing",
 }

@@ -518,4 +518,4 @@ def test_a_command_in_the_sandbox_forges_no_yes_where_the_home_folder_is_worked_
     done = place.ask("Go", "--approval", "auto", env={"DRAGOMAN_HOME": ""})
     assert (done.code, done.out) == (0, "ok\n"), done
     kept = [path for path in files if Path(path).exists() and "forged" in Path(path).read_text()]
-    assert kept == ([] if exist else [ours.mcp_tokens_file])
+    assert kept == []
