@@ -96,6 +96,7 @@ LATER = {
     "base.places": "only where no variable has the key",
     "base.dates": "only for dates in another language",
     "base.plugins": "only where a deployment names a protocol that is not ours",
+    "base.mounts": "only where a folder out of the reach of commands is looked for",
     "base.private": "only where the program names a temporary folder",
     "base.processes": "only where a key command hangs",
     "base.graphemes": "only where a line of a terminal is too long",

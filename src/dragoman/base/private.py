@@ -7,7 +7,7 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.base.words import say
 
@@ -67,6 +67,25 @@ def require_unshared(path: str) -> None:
     shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     if shared or not {found.st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}:
         raise PermissionError(errno.EACCES, "its directory belongs to others or is open to them", path)
+
+
+def find_safe_folder(candidates: Iterable[str], writable_roots: Sequence[str]) -> str | None:
+    """Find the first folder for our own files that lies in none of the folders commands may write to, under whatever name, and that we can
+    write to. None if there is no such folder.
+
+    The folder need not exist. The path returned has no links in it: only that one may be used, because a command may change a link on the
+    way of the other. Candidates that are empty or not absolute are left out.
+    """
+    from dragoman.base.mounts import lies_in_any, nearest_existing
+
+    for candidate in candidates:
+        if not os.path.isabs(candidate):
+            continue
+        real = os.path.realpath(candidate)
+        existing = nearest_existing(real)
+        if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK) and not lies_in_any(real, writable_roots):
+            return real
+    return None
 
 
 def sync_file(descriptor: int) -> None:
