@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base import beneath
-from dragoman.base.beneath import is_inside, open_beneath, open_parent
+from dragoman.base.beneath import is_inside, open_beneath, open_directory, open_parent, remove_flat_folder
 
 
 @pytest.fixture(params=[True, False], ids=["descriptor", "plain"])
@@ -46,6 +46,53 @@ def test_a_link_or_a_file_on_the_way_is_not_a_directory(home: Path, create: bool
         with pytest.raises(NotADirectoryError):
             open_beneath(str(home), way.split("/"), create=create)
     assert not (home / "nowhere").exists()
+
+
+def test_a_link_on_the_way_to_the_base_is_not_followed_either(home: Path) -> None:
+    (home / "around" / "base").mkdir(parents=True)
+    (home / "other" / "base").mkdir(parents=True)
+    (home / "around").rename(home / "moved")
+    (home / "around").symlink_to(home / "other")
+    with pytest.raises(NotADirectoryError):
+        open_beneath(str(home / "around" / "base"), ["new"], create=True)
+    assert not [*(home / "other" / "base").iterdir()]
+
+
+def test_a_base_that_is_missing_is_not_made(home: Path) -> None:
+    if beneath.BY_DESCRIPTOR:
+        with pytest.raises(FileNotFoundError):
+            open_beneath(str(home / "gone"), ["new"], create=True)
+        assert not (home / "gone").exists()
+
+
+def test_a_folder_is_emptied_and_removed_without_following_links(home: Path) -> None:
+    (home / "mine").mkdir()
+    (home / "mine" / "kept").write_text("mine")
+    (home / "flat").mkdir()
+    (home / "flat" / "file").write_text("12345")
+    (home / "flat" / "link").symlink_to(home / "mine")
+    (home / "linked").symlink_to(home / "mine")
+    assert remove_flat_folder(str(home / "flat")) >= 5
+    assert not (home / "flat").exists()
+    assert remove_flat_folder(str(home / "flat")) == 0
+    with pytest.raises(NotADirectoryError):
+        remove_flat_folder(str(home / "linked"))
+    (home / "deep" / "inner").mkdir(parents=True)
+    remove_flat_folder(str(home / "deep"))
+    assert (home / "deep" / "inner").is_dir()
+    assert (home / "mine" / "kept").read_text() == "mine"
+
+
+def test_a_file_to_lock_is_opened_or_made_and_is_a_regular_file(home: Path) -> None:
+    (home / "link").symlink_to(home / "made-behind-it")
+    os.mkfifo(home / "pipe")
+    with open_directory(str(home)) as directory:
+        for _ in range(2):
+            os.close(directory.open_or_create("new", 0o600))
+        for name in ("link", "pipe"):
+            with pytest.raises(OSError, match=r"link|symbolic|not a regular file"):
+                directory.open_or_create(name, 0o600)
+    assert not (home / "made-behind-it").exists()
 
 
 def test_what_is_missing_is_said_to_be_missing(home: Path) -> None:

@@ -36,9 +36,9 @@ def test_a_file_or_a_dangling_link_in_its_place_is_said(tmp_path: Path) -> None:
 def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError):
-        require_unshared(str(tmp_path))
+        require_unshared(str(tmp_path), tmp_path.stat())
     tmp_path.chmod(0o1777)
-    require_unshared(str(tmp_path))
+    require_unshared(str(tmp_path), tmp_path.stat())
 
 
 def test_only_ordinary_files_are_opened_and_the_caller_chooses_the_error(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.base import jsontext
+from dragoman.base.beneath import Directory
 from dragoman.tools import output
-from dragoman.tools.output import CappedText, Outputs
+from dragoman.tools.output import CappedText, Outputs, remove_outputs
+from swaps import contents_of, swapping
 
 NOTE = re.compile(r"\n\[([\d,]+) characters left out here\. ([^\n]*)\]\n")
 
@@ -240,11 +242,41 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
     assert Outputs(shared, 10).cap("x" * 100, "run").output_file
 
 
+def test_a_link_put_in_the_place_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    outside, kept = tmp_path / "outside", tmp_path / "work" / "kept"
+    outside.mkdir()
+    (outside / "mine.txt").write_text("mine")
+    outputs = Outputs(kept, 10)
+    assert outputs.cap("x" * 100, "run").output_file
+    kept.rename(tmp_path / "work" / "moved")
+    kept.symlink_to(outside)
+    assert "could not be kept" in outputs.cap("x" * 100, "run").text
+    remove_outputs(outputs.directory, os.getpid())
+    assert contents_of(outside) == {"mine.txt": (0o100644, b"mine")}
+
+
+@pytest.mark.parametrize("part", ["kept", "kept/results"])
+def test_nothing_outside_is_written_or_removed_while_links_come_and_go(tmp_path: Path, part: str) -> None:
+    outside, work = tmp_path / "outside", tmp_path / "work"
+    (outside / "results").mkdir(parents=True)
+    for folder in (outside, outside / "results"):
+        (folder / "mine.txt").write_text("mine")
+    before = contents_of(outside)
+    outputs = Outputs(work / "kept" / "results", 10)
+    outputs.cap("x" * 100, "run")
+    with swapping(work / part, outside) as swaps:
+        for _ in swaps:
+            outputs.cap("x" * 100, "run")
+            outputs.spool("run").discard()
+            remove_outputs(outputs.directory, os.getpid())
+    assert contents_of(outside) == before
+
+
 # Disks that fail
 
 
 def test_a_full_disk_is_told_and_nothing_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "create_file", lambda path: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr(Directory, "create", lambda directory, name, mode: os.open("/dev/full", os.O_WRONLY))
     monkeypatch.setattr(output, "_remove", lambda path: None)
     outputs = Outputs(tmp_path, 10)
     for capped in (outputs.cap("x" * 100_000, "run"), spooled(outputs, b"x" * 100_000, [5, 50, 20_000]), spooled(outputs, b"x" * 20, [])):

@@ -25,6 +25,7 @@ from dragoman.app.setup import (
     may_have_subagents,
     require_directory,
 )
+from dragoman.base.places import temporary_folders
 from dragoman.base.text import closest
 from dragoman.base.words import say
 from dragoman.loop.agent import Agent
@@ -241,8 +242,17 @@ def _session(setup: Setup) -> SessionOptions:
     resume = setup.options.resume
     is_kept = setup.config.sessions.keep or resume is not None
     store = FileStore(setup.places.sessions) if is_kept else None
-    results = "" if is_kept else os.path.join(_temporary(setup), f"results-{os.urandom(8).hex()}")
+    results = "" if is_kept else os.path.join(_results_folder(setup), f"results-{os.urandom(8).hex()}")
     return SessionOptions(store, "" if resume is None else resume or "latest", outputs=results)
+
+
+def _results_folder(setup: Setup) -> str:
+    """Where long results of a session that is not saved lie: not in the project's temporary folder, where commands write."""
+    from dragoman.base.private import find_safe_folder
+
+    include = (os.path.join(setup.workspace, each) for each in setup.options.include)
+    within_reach = (setup.workspace, *include, *map(os.path.expanduser, setup.config.sandbox.writable), _temporary(setup))
+    return find_safe_folder((setup.places.temporary, *temporary_folders()), within_reach) or setup.places.temporary
 
 
 def _temporary(setup: Setup) -> str:

@@ -131,6 +131,13 @@ def find_places(env: Mapping[str, str] | None = None, platform: str = sys.platfo
     )
 
 
+def temporary_folders(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Folders for temporary files, the one that the user has chosen first. Not all of them need exist."""
+    env = os.environ if env is None else env
+    chosen = (env.get(name, "") for name in ("TMPDIR", "TEMP", "TMP"))
+    return tuple(folder for folder in (*chosen, "/tmp", "/var/tmp", env.get("XDG_RUNTIME_DIR", "")) if folder)
+
+
 def _xdg(env: Mapping[str, str], name: str, otherwise: str) -> str:
     # The XDG specification says to ignore relative paths.
     named = env.get(name, "")

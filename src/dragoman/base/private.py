@@ -59,13 +59,12 @@ def make_directory(path: str) -> tuple[str, ...]:
     return tuple(changed)
 
 
-def require_unshared(path: str) -> None:
-    """Raises PermissionError if other users own a directory or can create files in it."""
-    found = os.stat(path)
+def require_unshared(path: str, found: os.stat_result) -> None:
+    """Raises PermissionError if other users own a directory with this status, or can create files in it."""
     if not hasattr(os, "geteuid"):
         return
-    shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
-    if shared or not {found.st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}:
+    is_open = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    if is_open or found.st_uid not in (0, os.geteuid()):
         raise PermissionError(errno.EACCES, "its directory belongs to others or is open to them", path)
 
 

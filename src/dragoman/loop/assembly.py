@@ -108,7 +108,8 @@ def _open_with_model(
     connector = model if isinstance(model, Connector) else None
     wanted = model.model if isinstance(model, Connector) else model
     given = wanted.blobs if isinstance(wanted, Provider) else None
-    session, notices = open_session(options, os.path.realpath(workspace.root), given)
+    further = [os.fspath(path) for path in (*workspace.include, *(filter(None, [workspace.temporary])))]
+    session, notices = open_session(options, os.path.realpath(workspace.root), given, further=further)
     models = Models(connector, session.blobs, tools.calling, tools.text)
     if isinstance(wanted, Provider):
         models.env = None  # whoever gives a provider has chosen who is talked to

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from dragoman.base import jsontext
+from dragoman.base.beneath import is_inside
 from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
@@ -215,6 +216,11 @@ class Harness:
             self._upkeep.room.hooks = self.hooks
         return self._upkeep
 
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """The folders that commands may write to: the workspace first."""
+        return (*self.directories, *self._temporary)
+
     def _has_launcher(self) -> bool:
         """Else commands are started directly. A program that holds its own interpreter has none to start a launcher with."""
         if sys.platform == "darwin":
@@ -225,10 +231,9 @@ class Harness:
         if self.commands is None:
             from dragoman.loop.commands import CommandStarter
 
-            folders = (*self.directories, *self._temporary)
-            own = (*self._guarded, *filter(None, [self.memory_file]))  # an empty path would be the current folder
+            own = (*self._guarded, *self._session_paths(), *filter(None, [self.memory_file]))  # an empty path would be the current folder
             self.commands = CommandStarter(
-                folders,
+                self.writable,
                 self._sandbox,
                 own=own,
                 readable=(self.session.outputs,),
@@ -397,8 +402,13 @@ class Harness:
         """Whether a file that would be written is one of our own: configuration, approvals, keys, sessions, caches."""
         from dragoman.policy.own_files import OwnFiles  # not needed before something is written
 
-        kept_in = self.session.log.own_paths if self.session.log is not None else ()
-        return OwnFiles((find_places(),), (*self._guarded, *kept_in), workspace=self.workspace.root).hold(path)
+        further = (*self._guarded, *(self.session.log.own_paths if self.session.log is not None else ()))
+        return OwnFiles((find_places(),), further, workspace=self.workspace.root).hold(path)
+
+    def _session_paths(self) -> list[str]:
+        """Where sessions are saved, which commands must not change. A folder around the workspace does not count."""
+        paths = self.session.log.own_paths if self.session.log is not None else ()
+        return [path for path in paths if not is_inside(self.workspace.root, os.path.realpath(path))]
 
     def _report_not_kept(self, message: str) -> None:
         self.session.work.tell(SavingChanged(True, str(message)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 from weakref import finalize
 
 from dragoman import __version__
 from dragoman.base.ids import new_session_id
+from dragoman.base.places import temporary_folders
 from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
@@ -66,11 +68,14 @@ class Session:
         blobs: BlobStore | None = None,
         outputs: str = "",
         log: SessionLog | None = None,
+        *,
+        within_reach: Sequence[str] = (),
     ) -> None:
+        """`within_reach`: folders that commands may write to. Where no place for `outputs` is given, they do not lie there."""
         self.history = history
         self.id = session_id or history.view.session_id or new_session_id()
         self.blobs = MemoryBlobs() if blobs is None else blobs
-        self.outputs = outputs or _temporary_outputs()
+        self.outputs = outputs or _temporary_outputs(within_reach)
         """The folder for tool output that was too long for the model."""
         if not outputs:  # at the latest when the program ends
             finalize(self, remove_outputs, self.outputs, os.getpid())
@@ -287,18 +292,22 @@ class SessionLog:
         self.work.tell(SavingChanged(journal is not None and not journal.fault, str(message)))
 
 
-def open_session(options: SessionOptions, workspace: str, given: BlobStore | None = None) -> tuple[Session, tuple[str, ...]]:
+def open_session(
+    options: SessionOptions, workspace: str, given: BlobStore | None = None, *, further: Sequence[str] = ()
+) -> tuple[Session, tuple[str, ...]]:
     """The session, new or resumed, and what the user should know of it: what was damaged, what was set aside.
 
-    `given` is the store of bytes of a provider that was given, used where there is no other. Raises NoSession where there is none,
-    InUse where another process has it open, and InputError where it cannot be opened.
+    `further`: folders beside the workspace that commands may write to. `given` is the store of bytes of a provider that was given, used
+    where there is no other. Raises NoSession where there is none, InUse where another process has it open, and InputError where it cannot
+    be opened.
     """
     if options.key and (options.store is None or options.resume):
         raise InputError(say("loop.key_alone"))
     if options.resume and options.store is None:
         raise InputError(say("loop.resume_without_store"))
     if options.store is None:
-        return Session(options.history or History(), "", options.blobs or given, options.outputs), ()
+        within_reach = (workspace, *further)
+        return Session(options.history or History(), "", options.blobs or given, options.outputs, within_reach=within_reach), ()
 
     store = _store_in(options.store)
     log = SessionLog(store, workspace)
@@ -321,5 +330,13 @@ def _store_in(given: Store | str | os.PathLike[str]) -> Store:
             return given
 
 
-def _temporary_outputs() -> str:
-    return os.path.join(temporary_directory(), f"dragoman-{os.urandom(8).hex()}")
+def _temporary_outputs(within_reach: Sequence[str]) -> str:
+    return os.path.join(_safe_temporary_folder(temporary_folders(), tuple(within_reach)), f"dragoman-{os.urandom(8).hex()}")
+
+
+@lru_cache(64)
+def _safe_temporary_folder(folders: tuple[str, ...], within_reach: tuple[str, ...]) -> str:
+    """The first temporary folder in which commands cannot write. Where they can write everywhere, the usual one."""
+    from dragoman.base.private import find_safe_folder
+
+    return find_safe_folder(folders, within_reach) or os.path.realpath(temporary_directory())

@@ -207,7 +207,7 @@ def _open_session(template: Harness, caller: Harness | None, call_id: str) -> Se
     """Kept where the caller's is, and linked to its call; else in memory."""
     log = caller.session.log if caller is not None else None
     options = SessionOptions(log.store if log is not None else None)
-    session, _ = open_session(options, template.workspace.root, template.own_model.provider.blobs)
+    session, _ = open_session(options, template.workspace.root, template.own_model.provider.blobs, further=template.writable[1:])
     if session.log is not None and caller is not None:
         session.log.parent = (caller.session.id, call_id)
     return session

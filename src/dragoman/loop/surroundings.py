@@ -13,6 +13,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from dragoman.base.found_files import read_found
+from dragoman.base.places import temporary_folders
 from dragoman.context.environment import Surroundings, added_text, changed_text, environment_text
 from dragoman.context.tree import Listing, Tree, escape_tree_name
 from dragoman.tools.names import escape_name, truncate_path
@@ -124,10 +125,7 @@ def _make_private(folder: str) -> str:
 
 def temporary_directory() -> str:
     """Without importing tempfile, which is slow to import."""
-    for name in ("TMPDIR", "TEMP", "TMP"):
-        if os.path.isdir(found := os.environ.get(name, "")):
-            return found
-    return "/tmp" if os.path.isdir("/tmp") else os.getcwd()
+    return next((folder for folder in temporary_folders() if os.path.isdir(folder)), "") or os.getcwd()
 
 
 # --- the date ------------------------------------------------------------------------------------------------------------

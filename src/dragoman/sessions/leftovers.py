@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from dragoman.base import jsontext
 from dragoman.base.atomic import process_mark, temporary_prefix
+from dragoman.base.beneath import open_directory
 from dragoman.base.ids import is_session_id
 from dragoman.base.lock import Locked, lock
 from dragoman.base.private import make_directory, open_file, write_whole
@@ -78,11 +80,20 @@ def sweep_leftovers(directory: str, locked: Callable[[str], str] | None = None) 
 
 def _sweep(note: str) -> None:
     for mark, folder in _notes_in(note):
-        prefix = temporary_prefix(mark)
-        for name in _names_in(folder):
-            if name.startswith(prefix) and name.endswith(".tmp"):
-                _unlink(os.path.join(folder, name))
+        try:
+            _sweep_folder(folder, temporary_prefix(mark))
+        except (OSError, ValueError):
+            continue  # it is gone, or a link is on the way to it now
     _remove_note(note)
+
+
+def _sweep_folder(folder: str, prefix: str) -> None:
+    with open_directory(folder) as directory:
+        with directory.scan() as entries:
+            found = [entry.name for entry in entries if entry.name.startswith(prefix) and entry.name.endswith(".tmp")]
+        for name in found:
+            with suppress(OSError):
+                directory.unlink(name)
 
 
 def _notes_in(path: str) -> Iterator[tuple[str, str]]:

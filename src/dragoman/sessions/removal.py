@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
+from dragoman.base.beneath import remove_flat_folder
 from dragoman.base.private import sync_directory
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.lock import InUse, hold_lock
@@ -64,15 +65,12 @@ def _remove_files(directory: str, session_id: str, *, look_for_blobs: bool) -> t
 
 
 def remove_outputs(folder: str) -> int:
-    """Delete the tool output stored for a session. Links are not followed."""
-    if os.path.islink(folder) or not os.path.isdir(folder):
-        return 0
-    freed = sum(_unlink(os.path.join(folder, name)) for name in os.listdir(folder))
+    """Delete the tool output stored for a session. A link in the folder's place is not followed."""
+    above, name = os.path.split(folder)
     try:
-        os.rmdir(folder)
-    except OSError:
-        pass  # someone put something else there
-    return freed
+        return remove_flat_folder(os.path.join(os.path.realpath(above), name))
+    except NotADirectoryError:
+        return 0
 
 
 def side_files(directory: str, session_id: str) -> list[str]:

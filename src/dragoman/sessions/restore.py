@@ -5,6 +5,7 @@ If something goes wrong, everything is rolled back: all or nothing. Replaced con
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -12,10 +13,10 @@ from functools import partial
 import msgspec
 
 from dragoman.base.atomic import FileChanged, change_mode, keep_attributes, remove_with_retry, require_unchanged, temporary_name
-from dragoman.base.beneath import Directory, open_parent
+from dragoman.base.beneath import Directory, open_parent, rmdir_beneath, unlink_beneath
 from dragoman.base.private import write_whole
 from dragoman.base.words import say
-from dragoman.sessions.file_state import NOTHING, FileState, read_file_state
+from dragoman.sessions.file_state import NOTHING, FileState, is_hash, read_file_state
 from dragoman.sessions.undo import PRIVATE, Conflict, UndoPlan, UndoStep, obstacle, saved_bytes
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.record import FileChange
@@ -92,6 +93,7 @@ class _StepWork:
         self.now = now
         self.status: os.stat_result | None = None
         self.is_mode_only = step.content == now.content
+        """Whether its permissions are changed in place. A file with several names is replaced instead: the others may lie outside."""
         self.new = ""
         """Name of the temporary file that will replace it."""
         self.aside = ""
@@ -133,6 +135,10 @@ class _Attempt:
         is_written = step.content != NOTHING and not work.is_mode_only
         with open_parent(step.path, create=is_written, made=self._made) as directory:
             work.status = directory.stat(work.name) if now.content else None
+            if work.is_mode_only and work.status is not None and work.status.st_nlink > 1:
+                if not is_hash(step.content):
+                    raise UndoRefused([Conflict(step.path, say("sessions.undo_not_kept"), can_force=False)])
+                work.is_mode_only, is_written = False, True
             if is_written:
                 self._write_beside(directory, work)
 
@@ -169,7 +175,7 @@ class _Attempt:
 
     def _put_back(self, directory: Directory, work: _StepWork) -> None:
         if work.is_mode_only:
-            _change_mode(directory, work.name, work.step.mode)
+            _change_mode(directory, work, work.step.mode)
         elif work.new:
             if work.status is not None:
                 work.aside = _link_aside(directory, work.name)
@@ -197,7 +203,7 @@ class _Attempt:
         self.clean_up()
         for folder in reversed(self._made):
             try:
-                os.rmdir(folder)
+                rmdir_beneath(folder)
             except OSError:
                 continue  # in use by now
         return stuck
@@ -206,12 +212,12 @@ class _Attempt:
         for work in self.works:
             for name in (work.new, work.aside):
                 if name:
-                    remove_with_retry(partial(_remove_beside, work.step.path, name))
+                    remove_with_retry(partial(unlink_beneath, os.path.join(os.path.dirname(work.step.path), name)))
 
 
 def _roll_back(directory: Directory, work: _StepWork) -> None:
     if work.is_mode_only:
-        _change_mode(directory, work.name, work.now.permissions)
+        _change_mode(directory, work, work.now.permissions)
     elif work.aside:
         directory.replace(work.aside, work.name)
         work.aside = ""
@@ -219,11 +225,6 @@ def _roll_back(directory: Directory, work: _StepWork) -> None:
         directory.unlink(work.name)
     else:
         raise FileNotFoundError(work.step.path)
-
-
-def _remove_beside(path: str, name: str) -> None:
-    with open_parent(path) as directory:
-        directory.unlink(name)
 
 
 def _sync(path: str) -> None:
@@ -243,11 +244,14 @@ def _link_aside(directory: Directory, name: str) -> str:
     return second
 
 
-def _change_mode(directory: Directory, name: str, mode: int | None) -> None:
+def _change_mode(directory: Directory, work: _StepWork, mode: int | None) -> None:
     if mode is None:
         return
-    descriptor = directory.open_for_reading(name)
+    descriptor = directory.open_for_reading(work.name)
     try:
+        found = os.fstat(descriptor)
+        if work.status is None or not os.path.samestat(found, work.status) or found.st_nlink > 1:
+            raise FileChanged(errno.ESTALE, "it was changed by somebody else just now", work.name)
         change_mode(descriptor, mode)
     finally:
         os.close(descriptor)

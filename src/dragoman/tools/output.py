@@ -13,8 +13,9 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from dragoman.base.beneath import open_directory, remove_flat_folder, unlink_beneath
 from dragoman.base.jsontext import valid_unicode
-from dragoman.base.private import create_file, make_directory, require_unshared
+from dragoman.base.private import require_unshared
 
 Measure = Callable[[str], int]
 """The size of a text in the unit of the cap: `len`, or its length encoded as JSON."""
@@ -50,7 +51,8 @@ class CappedText(msgspec.Struct, frozen=True):
 class Outputs:
     """Caps tool output, and saves the whole of it in `directory`.
 
-    The directory is created when first needed. It and its files are private to the user, with unguessable names.
+    The directory is created when first needed. It and its files are private to the user, with unguessable names. Links on the way to it are
+    resolved once, here: one that is put there later is not followed.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Outputs:
     ) -> None:
         """`has_tool` says whether the model has a built-in tool: it is told to read the file with one that it has. `hidden` knows our own
         keys: what a file or a command shows of them reaches neither the model nor any file of ours."""
-        self.directory = os.path.abspath(directory)
+        self.directory = os.path.realpath(directory)
         self.max_chars = max_chars
         self.max_file_bytes = max_file_bytes
         self._has_tool = has_tool
@@ -298,10 +300,11 @@ class SpillFile:
         self._path = ""
         self._file: BinaryIO | None = None
         try:
-            make_directory(directory)
-            require_unshared(directory)
-            self._path = os.path.join(directory, f"{_safe_label(label)}-{os.urandom(8).hex()}.txt")
-            self._file = os.fdopen(create_file(self._path), "wb")
+            with open_directory(directory, create=True, mode=0o700) as opened:
+                require_unshared(directory, opened.status())
+                name = f"{_safe_label(label)}-{os.urandom(8).hex()}.txt"
+                self._file = os.fdopen(opened.create(name, 0o600), "wb")
+                self._path = os.path.join(directory, name)
         except OSError as error:
             self._give_up(error)
 
@@ -372,19 +375,17 @@ class SpillFile:
 
 def remove_outputs(directory: str, pid: int) -> None:
     """Remove a folder of saved outputs, if this is the process that made it: a forked child leaves it to its parent. Never raises."""
-    if os.getpid() != pid or os.path.islink(directory):
+    if os.getpid() != pid:
         return
     try:
-        for name in os.listdir(directory):
-            os.unlink(os.path.join(directory, name))
-        os.rmdir(directory)
+        remove_flat_folder(directory)
     except OSError:
-        pass  # it was never needed, or somebody else has put something into it
+        pass  # a link is in its place, or something that is not ours to remove
 
 
 def _remove(path: str) -> None:
     try:
-        os.unlink(path)
+        unlink_beneath(path)
     except OSError:
         pass
 

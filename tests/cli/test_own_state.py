@@ -1,0 +1,70 @@
+"""What we keep for ourselves lies where no command can write, whatever TMPDIR and the workspace are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from agents import make_agent
+from dragoman.base.mounts import lies_in_any
+from dragoman.testing.scripted import ScriptedProvider
+from dragoman.values.calls import Allow, Intent
+from dragoman.values.messages import ToolCall
+from program import Place, Service, calls, script
+from swaps import contents_of
+
+SWAP = "for d in {data}/tmp/*/results-* {data}/tmp/results-*; do mv $d $d.old && ln -s {outside} $d; done; seq 1 30000"
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home as people have it: outside the temporary folder, of which commands in the sandbox see only what is theirs."""
+    with TemporaryDirectory(prefix="dragoman-test-", dir=Path("~").expanduser()) as folder:
+        yield Path(folder)
+
+
+def test_long_results_of_a_session_that_is_not_saved_cannot_be_led_elsewhere(
+    place: Place, serve: Callable[..., Service], home: Path
+) -> None:
+    place.home = home
+    data, outside = home / "dragoman" / "data", home / ".bashrc.d"
+    data.mkdir(parents=True)
+    outside.mkdir()
+    swap = SWAP.format(data=data, outside=outside)
+    serve(script([calls(("run_shell", {"command": "seq 1 30000"}))], [calls(("run_shell", {"command": swap}))], "text: Done."))
+    (home / "dragoman" / "config.toml").write_text("[sessions]\nkeep = false\n")
+    done = place.run("-m", "anthropic/claude-opus-5", "--approval", "auto", "-p", "go")
+    assert (done.code, done.out) == (0, "Done.\n"), done
+    assert contents_of(outside) == {}
+
+
+async def allow(call: ToolCall, view: Intent) -> Allow:
+    return Allow()
+
+
+@pytest.mark.parametrize("temporary", ["tmp", "link", "."])
+def test_long_results_do_not_lie_in_the_workspace_where_tmpdir_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: str
+) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    (work / "tmp").mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "back").symlink_to(work / "tmp")
+    (work / "link").symlink_to(elsewhere / "back")
+    monkeypatch.setenv("TMPDIR", str(work / temporary))
+    agent = make_agent(ScriptedProvider('call: run_shell {"command": "seq 1 30000"}\n---\ntext: Done.'), workspace=work, ask=allow)
+
+    async def run() -> str:
+        await agent.run("go")
+        output = agent.history.view.messages[-2].results[0].content[0].text  # type: ignore[union-attr]
+        await agent.aclose()
+        return output
+
+    output = asyncio.run(run())
+    kept = output.partition("The whole output is in ")[2].partition(": read it")[0]
+    assert kept
+    assert not lies_in_any(kept, [str(work)])
