@@ -1,7 +1,7 @@
 """Sessions in a git worktree of their own: made beside the repository, on a branch of its own, so that the main tree is not touched.
 
-git runs here without the repository's hooks, file system monitor and filters, does not look into submodules, and fetches nothing: making
-a worktree runs nothing that a repository brings. Filters that the user's own configuration has (git-lfs) work.
+Making and removing one runs nothing that a repository names (safe_git.py), and writes nowhere else than in the repository's own `.git` and
+in the folder of the worktree: where a link leads elsewhere, nothing is done.
 """
 
 from __future__ import annotations
@@ -9,27 +9,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-from collections.abc import Mapping
 
 import msgspec
 
+from dragoman.app.safe_git import SafeGit, require_plain_repository
+from dragoman.base.beneath import open_directory, rmdir_beneath
 from dragoman.base.lock import Locked, lock, lock_with_others
 from dragoman.base.words import say
 from dragoman.loop.surroundings import repository_root
 from dragoman.policy.sandbox.repositories import main_tree
 from dragoman.values.errors import InputError
 
-GIT_S = 300.0
-"""How long git may take: a large tree is checked out."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}(?<!\.lock)(?<!\.)\Z")
-_SAFE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false")
-_FILTER = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)\Z", re.IGNORECASE | re.DOTALL)
-
-
 _IN_USE = "dragoman-in-use"
-_ITS_OWN = ("local", "worktree")
-_ENV = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 
 
 class Worktree(msgspec.Struct, frozen=True):
@@ -47,6 +39,8 @@ class Worktree(msgspec.Struct, frozen=True):
     """How many uncommitted changes the tree has that it was made from."""
     held: int = -1
     """An open file: its lock, shared by all who work in the worktree, says that somebody does."""
+    unfiltered: str = ""
+    """The setting of the repository because of which the user's own filters did not run."""
 
 
 def worktrees_folder(main: str) -> str:
@@ -73,30 +67,38 @@ def open_worktree(directory: str, name: str) -> Worktree:
     if outer:  # beside a submodule is inside of the tree around it
         raise InputError(say("worktrees.submodule", path=root, outer=outer))
     path, branch = os.path.join(worktrees_folder(main), name), f"dragoman/{name}"
+    require_plain_repository(main, branch, name)
+    if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
+        raise InputError(say("worktrees.not_made", path=path, reason=say("worktrees.git_elsewhere", path=os.path.dirname(path))))
+    git = SafeGit((root, main, worktrees_folder(main)))
     inside = os.path.relpath(real, root)
     if os.path.lexists(path):
         if main_of(path) != main:
             raise InputError(say("worktrees.not_made", path=path, reason=os.strerror(17)))
-        entered = _enter(Worktree(path, branch, main, _folder_in(path, inside)))
+        entered = _enter(git, Worktree(path, branch, main, _folder_in(path, inside)))
         if entered is not None:
             return entered
     try:
-        made = _make(root, Worktree(path, branch, main, ""), inside)
+        made = _make(git, root, Worktree(path, branch, main, ""), inside)
     except InputError:
         if main_of(path) != main:
             raise
         made = Worktree(path, branch, main, _folder_in(path, inside))  # another session made it meanwhile
-    return _enter(made) or made
+    return _enter(git, made) or made
 
 
-def _enter(worktree: Worktree) -> Worktree | None:
+def _enter(git: SafeGit, worktree: Worktree) -> Worktree | None:
     """Be counted among those who work in it. None: whoever made it was just removing it."""
     try:
-        branch = _git(worktree.path, "rev-parse", "--abbrev-ref", "HEAD")
-        held = os.open(os.path.join(_git(worktree.path, "rev-parse", "--absolute-git-dir"), _IN_USE), os.O_RDWR | os.O_CREAT, 0o600)
-    except (InputError, OSError):
+        branch = git.ask(worktree.path, "rev-parse", "--abbrev-ref", "HEAD")
+        own = git.ask(worktree.path, "rev-parse", "--absolute-git-dir")
+        if os.path.dirname(own) != os.path.join(worktree.main, ".git", "worktrees"):
+            raise InputError(say("worktrees.git_elsewhere", path=own))
+        with open_directory(own) as directory:
+            held = directory.open_or_create(_IN_USE, 0o600)
+    except (InputError, OSError) as error:
         if os.path.lexists(worktree.path):
-            raise
+            raise InputError(say("worktrees.not_made", path=worktree.path, reason=error)) from error
         return None
     try:
         lock_with_others(held)
@@ -109,26 +111,29 @@ def _enter(worktree: Worktree) -> Worktree | None:
     return msgspec.structs.replace(worktree, branch=branch, held=held)
 
 
-def _make(root: str, wanted: Worktree, inside: str) -> Worktree:
+def _make(git: SafeGit, root: str, wanted: Worktree, inside: str) -> Worktree:
     try:
-        base = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        base = git.ask(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except InputError as error:
         if isinstance(error.__cause__, OSError):
             raise  # git itself could not be run
         base = ""
     if not base:
         raise InputError(say("worktrees.no_commit"))
-    left_behind = len(_git(root, "status", "--porcelain", "--ignore-submodules=all", env=_without_filters(root)).splitlines())
-    is_new = not _git(root, "branch", "--list", wanted.branch)
+    left_behind = len(git.work(root, "status", "--porcelain", "--ignore-submodules=all").splitlines())
+    is_new = not git.ask(root, "branch", "--list", wanted.branch)
+    where = ("-b", wanted.branch, wanted.path, base) if is_new else (wanted.path, wanted.branch)
     try:
-        if is_new:
-            _git(root, "worktree", "add", "-b", wanted.branch, wanted.path, base, env=_without_filters(root))
-        else:
-            _git(root, "worktree", "add", wanted.path, wanted.branch, env=_without_filters(root))
+        git.work(root, "worktree", "add", *where)
     except InputError as error:
         raise InputError(say("worktrees.not_made", path=wanted.path, reason=error)) from error
-    workspace, base = _folder_in(wanted.path, inside), base if is_new else ""
-    return msgspec.structs.replace(wanted, workspace=workspace, base=base, left_behind=left_behind)
+    return msgspec.structs.replace(
+        wanted,
+        workspace=_folder_in(wanted.path, inside),
+        base=base if is_new else "",
+        left_behind=left_behind,
+        unfiltered=git.unfiltered,
+    )
 
 
 def leave_worktree(worktree: Worktree) -> str:
@@ -139,11 +144,14 @@ def leave_worktree(worktree: Worktree) -> str:
             lock(worktree.held, ())
     except Locked:
         return say("worktrees.in_use", path=path, branch=branch)
+    is_dirty, main = True, worktree.main
     try:
-        is_dirty = bool(_git(path, "status", "--porcelain", "--ignore-submodules=dirty", env=_without_filters(path)))
-        if worktree.base and not is_dirty and _is_unchanged(worktree):
-            _git(worktree.main, "worktree", "remove", path, env=_without_filters(worktree.main))
-            _git(worktree.main, "branch", "-D", branch)
+        require_plain_repository(main, branch, os.path.basename(path))
+        git = SafeGit((path, main))
+        is_dirty = bool(git.work(path, "status", "--porcelain", "--ignore-submodules=dirty"))
+        if worktree.base and not is_dirty and _is_unchanged(git, worktree):
+            git.work(main, "worktree", "remove", path, trees=(path,))
+            git.ask(main, "branch", "-D", branch)
             _remove_if_empty(os.path.dirname(path))
             return say("worktrees.removed", path=path, branch=branch)
     except InputError:
@@ -152,13 +160,13 @@ def leave_worktree(worktree: Worktree) -> str:
     return say("worktrees.kept", path=path, branch=branch, quoted=quoted, commit=commit, force="--force " if is_dirty else "")
 
 
-def _is_unchanged(worktree: Worktree) -> bool:
-    return _git(worktree.path, "rev-parse", "HEAD", f"refs/heads/{worktree.branch}").split() == [worktree.base, worktree.base]
+def _is_unchanged(git: SafeGit, worktree: Worktree) -> bool:
+    return git.ask(worktree.path, "rev-parse", "HEAD", f"refs/heads/{worktree.branch}").split() == [worktree.base, worktree.base]
 
 
 def _remove_if_empty(folder: str) -> None:
     try:
-        os.rmdir(folder)
+        rmdir_beneath(folder)
     except OSError:
         pass  # others are in it
 
@@ -166,30 +174,3 @@ def _remove_if_empty(folder: str) -> None:
 def _folder_in(path: str, inside: str) -> str:
     folder = os.path.normpath(os.path.join(path, inside))
     return folder if os.path.isdir(folder) else path
-
-
-def _without_filters(directory: str) -> dict[str, str]:
-    """Variables that switch off what the repository's own configuration would have run for each file. Reading the configuration runs
-    nothing. By variables, because a name may hold what `-c` takes for the end of one. Raises InputError."""
-    fields = _git(directory, "config", "--list", "--show-scope", "--includes", "--null", "--name-only").split("\0")
-    scoped = zip(fields[::2], fields[1::2], strict=False)
-    names = {found[1] for scope, name in scoped if scope in _ITS_OWN and (found := _FILTER.match(name))}
-    values = {"clean": "", "smudge": "", "process": "", "required": "false"}
-    settings = [(f"filter.{name}.{key}", value) for name in sorted(names) for key, value in values.items()]
-    numbered = [{f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value} for at, (key, value) in enumerate(settings)]
-    return {"GIT_CONFIG_COUNT": str(len(settings))} | {name: value for each in numbered for name, value in each.items()}
-
-
-def _git(directory: str, *arguments: str, env: Mapping[str, str] = {}) -> str:
-    """What git says. Raises InputError with its complaint."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENV | dict(env)
-    command = ["git", *_SAFE, "-C", directory, *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=env, timeout=GIT_S, check=False)
-    except FileNotFoundError as error:
-        raise InputError(say("worktrees.no_git")) from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(str(error)) from error
-    if done.returncode:
-        raise InputError(done.stderr.decode("utf-8", "replace").strip() or f"git {arguments[0]}: {done.returncode}")
-    return done.stdout.decode("utf-8", "replace").strip()

@@ -165,6 +165,8 @@ def open_beneath(base: str, parts: Sequence[str], *, create: bool = False, made:
 
 def open_directory(path: str, *, create: bool = False, made: list[str] | None = None, mode: int = 0o777) -> Directory:
     """Open the directory at an absolute path, without following any link from the root down. See `open_beneath`."""
+    if not os.path.isabs(path):
+        raise NotADirectoryError(errno.ENOTDIR, "is not an absolute path", path)
     drive, folder = os.path.splitdrive(path)
     return open_beneath(drive + os.sep, [part for part in folder.split(os.sep) if part], create=create, made=made, mode=mode)
 

@@ -31,7 +31,11 @@ def run_in_worktree(options: Options, run: Callable[[Options], int]) -> int:
 def _greeting(worktree: Worktree) -> list[str]:
     made = bool(worktree.base)
     lines = [say("worktrees.made" if made else "worktrees.entered", path=worktree.path, branch=worktree.branch)]
-    return [*lines, say("worktrees.left_behind", count=worktree.left_behind)] if worktree.left_behind else lines
+    if worktree.left_behind:
+        lines.append(say("worktrees.left_behind", count=worktree.left_behind))
+    if worktree.unfiltered:
+        lines.append(say("worktrees.unfiltered", key=worktree.unfiltered))
+    return lines
 
 
 def _in_worktree(options: Options, directory: str, worktree: Worktree) -> Options:

@@ -218,6 +218,13 @@ def _is_whole(folder: str) -> bool:
     return _HEAD.fullmatch(read_found(os.path.join(folder, "HEAD"), MAX_CONFIG_BYTES)) is not None
 
 
+def is_harmless(name: str) -> bool:
+    """Whether a setting, named in full (`remote.origin.url`), is known to make git run nothing."""
+    section, key = name.lower().partition(".")[0], name.lower().rpartition(".")[2]
+    allowed = _HARMLESS.get(section)
+    return allowed is not None and (not allowed or key in allowed)
+
+
 def _odd_key(config: str) -> str:
     """The first thing in a configuration that is not known to be harmless."""
     try:

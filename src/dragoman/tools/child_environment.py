@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+
+from dragoman.base.beneath import is_inside
 
 _SECRET_WORDS = (
     "KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "CONNECTION_STRING", "WEBHOOK", "AUTH_CONFIG", "OP_SESSION_",
@@ -39,13 +41,21 @@ def pass_variables(names: Collection[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def find_program(name: str, outside: str) -> str:
+def find_program(name: str, outside: str | Sequence[str]) -> str:
     """The absolute path of a program on PATH, or empty. Programs inside the workspace (`outside`) are never used."""
+    folders = (outside,) if isinstance(outside, str) else outside
     for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(directory, name)
-        if os.path.isabs(directory) and _is_executable(path) and (directory in _SYSTEM or not _is_beneath(path, outside)):
+        if os.path.isabs(directory) and _is_executable(path) and (directory in _SYSTEM or not _is_beneath_any(path, folders)):
             return path
     return ""
+
+
+def path_outside(folders: Sequence[str]) -> str:
+    """PATH without what lies in these folders, and without what is not absolute."""
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    kept = [place for place in places if os.path.isabs(place) and (place in _SYSTEM or not _is_beneath_any(place, folders))]
+    return os.pathsep.join(kept) or os.defpath
 
 
 @lru_cache(1024)
@@ -61,6 +71,6 @@ def _is_executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def _is_beneath(path: str, directory: str) -> bool:
-    real = os.path.realpath(directory)
-    return any(os.path.commonpath([real, each]) == real for each in (os.path.realpath(path), os.path.abspath(path)))
+def _is_beneath_any(path: str, folders: Sequence[str]) -> bool:
+    names = (os.path.realpath(path), os.path.abspath(path))
+    return any(is_inside(each, os.path.realpath(folder)) for each in names for folder in folders)
