@@ -33,6 +33,12 @@ def test_a_torn_line_costs_only_itself(tmp_path: Path) -> None:
     assert read_lines(str(file), Decision) == [Decision("a"), Decision("b")]
 
 
+def test_a_pipe_in_its_place_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "decisions")
+    with pytest.raises(OSError, match="No such device"):
+        append_line(str(tmp_path / "decisions"), Decision("a"))
+
+
 def test_a_missing_file_and_one_that_is_too_long_have_no_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "decisions"
     assert read_lines(str(file), Decision) == []

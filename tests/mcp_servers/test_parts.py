@@ -221,6 +221,21 @@ def test_what_is_added_can_be_read_and_removed(entry: ServerEntry, before: str, 
     assert tomllib.loads(path.read_text(encoding="utf-8")) == tomllib.loads(before)
 
 
+def test_a_project_s_file_that_is_a_link_out_is_left_alone(tmp_path: Path) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside.toml"
+    (work / ".dragoman").mkdir(parents=True)
+    outside.write_text('[mcp.servers.a]\ncommand = "x"\n')
+    path = work / ".dragoman" / "config.toml"
+    path.symlink_to(outside)
+    for change in (
+        lambda: add_entry(str(path), "b", ServerEntry("y"), within=str(work)),
+        lambda: remove_entry(str(path), "a", within=str(work)),
+    ):
+        with pytest.raises(InputError, match="outside the workspace"):
+            change()
+    assert outside.read_text() == '[mcp.servers.a]\ncommand = "x"\n'
+
+
 def test_servers_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> None:
     """And nothing but the file lies in the folder, which may be a project's."""
     path = tmp_path / ".dragoman" / "config.toml"

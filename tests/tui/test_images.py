@@ -65,13 +65,13 @@ def test_the_image_in_the_clipboard_is_asked_for(
     monkeypatch.setattr("sys.platform", "linux")
     if wanted is None:
         with pytest.raises(NoClipboard):
-            asyncio.run(read_image())
+            asyncio.run(read_image([]))
     else:
-        assert asyncio.run(read_image()) == wanted
+        assert asyncio.run(read_image([])) == wanted
 
 
 def test_pasted_images_are_for_the_user_alone_and_go_with_the_conversation() -> None:
-    pasted = PastedImages()
+    pasted = PastedImages([])
     first, second = Path(pasted.keep(PNG)), Path(pasted.keep(PNG + b"x"))
     assert (first.read_bytes(), second.read_bytes()) == (PNG, PNG + b"x")
     assert first.stat().st_mode & 0o077 == first.parent.stat().st_mode & 0o077 == 0
@@ -89,7 +89,7 @@ def test_a_text_is_handed_to_every_program_that_keeps_a_clipboard(tmp_path: Path
     monkeypatch.setattr("sys.platform", "linux")
 
     async def copy() -> None:
-        clipboard.copy_text("文本\n")
+        clipboard.copy_text("文本\n", [])
         await asyncio.wait(clipboard._copying)
 
     asyncio.run(copy())

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base.atomic import replace_file
+from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
 from dragoman.base.lock import hold_folder
 from dragoman.base.private import make_directory
@@ -34,8 +35,9 @@ class ServerEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] = {}
 
 
-def add_entry(path: str, name: str, entry: ServerEntry) -> None:
-    """Raises InputError, and then the file is as it was."""
+def add_entry(path: str, name: str, entry: ServerEntry, *, within: str = "") -> None:
+    """Raises InputError, and then the file is as it was. `within`: of a project's file, the folder that no link may lead it out of."""
+    _require_within(path, within)
     with _alone(path):
         _add(path, name, entry)
 
@@ -56,8 +58,9 @@ def _add(path: str, name: str, entry: ServerEntry) -> None:
     _write(path, after)
 
 
-def remove_entry(path: str, name: str) -> None:
-    """Raises InputError, and then the file is as it was."""
+def remove_entry(path: str, name: str, *, within: str = "") -> None:
+    """Raises InputError, and then the file is as it was. `within`: see `add_entry`."""
+    _require_within(path, within)
     with _alone(path):
         _remove(path, name)
 
@@ -134,6 +137,12 @@ def _read(path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "") or error
         raise InputError(say("mcp_servers.file_unwritable", path=path, reason=reason)) from error
+
+
+def _require_within(path: str, folder: str) -> None:
+    real = os.path.realpath(path)
+    if folder and not is_inside(real, os.path.realpath(folder)):
+        raise InputError(say("mcp_servers.file_unwritable", path=path, reason=say("policy.command_outside", path=real)))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
+from dragoman.base.places import temporary_folders
 from dragoman.base.words import say
 
 _OPENED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -85,6 +86,16 @@ def find_safe_folder(candidates: Iterable[str], writable_roots: Sequence[str]) -
         if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK) and not lies_in_any(real, writable_roots):
             return real
     return None
+
+
+def make_temporary_folder(prefix: str, within_reach: Sequence[str]) -> str:
+    """Make a private folder for temporary files of ours, where commands cannot write; in the usual place if they can write everywhere.
+
+    `within_reach`: the folders that commands may write to. Raises OSError.
+    """
+    from tempfile import gettempdir, mkdtemp
+
+    return mkdtemp(prefix=prefix, dir=find_safe_folder(temporary_folders(), within_reach) or os.path.realpath(gettempdir()))
 
 
 def sync_file(descriptor: int) -> None:

@@ -18,6 +18,7 @@ Line = TypeVar("Line", bound=msgspec.Struct)
 MAX_FILE_BYTES = 16_000_000
 """A longer file counts as empty."""
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_APPENDING |= getattr(os, "O_NONBLOCK", 0)  # a pipe in its place is an error, and no wait for whoever reads it
 
 
 def read_lines(file: str, line_type: type[Line]) -> list[Line]:

@@ -309,7 +309,7 @@ class Conversation:
         from dragoman.cli.editor import edit
 
         with self._signals.leave_to_editor():
-            return await edit(text, name, self.screen.descriptor)
+            return await edit(text, name, self.screen.descriptor, self.agent.directories)
 
     # --- the end
 

@@ -26,6 +26,7 @@ from dragoman.http.connection import FAULTS
 from dragoman.http.dialling import dial
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, route_to
 from dragoman.providers.catalog import filled, profile_for
+from dragoman.tools.child_environment import find_program
 from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.errors import ConnectionFailed, DragomanError
@@ -283,7 +284,9 @@ def _tmux_wait_ms() -> int:
     import subprocess
 
     try:
-        told = subprocess.run(["tmux", "show-options", "-sv", "escape-time"], capture_output=True, text=True, timeout=2).stdout.strip()
+        told = subprocess.run(
+            [find_program("tmux", os.getcwd()), "show-options", "-sv", "escape-time"], capture_output=True, text=True, timeout=2
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return 0
     return int(told) if told.isdecimal() else 0

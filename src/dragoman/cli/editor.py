@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dragoman.base.found_files import read_found
+from dragoman.base.private import make_temporary_folder
 from dragoman.base.words import say
+from dragoman.tools.child_environment import find_program
 
 STOP_S = 0.5
 _MOST_BYTES = 20_000_000
@@ -25,28 +28,37 @@ def editor_of(environment: Mapping[str, str]) -> str:
     return environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
 
 
-async def edit(text: str, name: str, terminal: int) -> str | None:
+async def edit(text: str, name: str, terminal: int, within_reach: Sequence[str]) -> str | None:
     """The edited text, or None if the user gave up. The terminal must be in its usual mode. Raises EditorFailed.
 
-    Both ways run in another process, so that cancelling can end it.
+    Both ways run in another process, so that cancelling can end it. `within_reach`: the folders that commands may write to. Neither the
+    editor is taken from there, nor does the file lie there: what is edited may be a call that runs next.
     """
     import shlex
-    import tempfile
+    import shutil
 
     chosen = editor_of(os.environ)
     try:
         command = shlex.split(chosen) if chosen else _LINE_EDITOR
     except ValueError as error:
         raise EditorFailed(say("editor_failed", command=chosen, reason=error)) from error
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+    program = command[0] if os.path.dirname(command[0]) else find_program(command[0], within_reach)
+    if not program:
+        raise EditorFailed(say("editor_failed", command=command[0], reason=os.strerror(errno.ENOENT)))
+    try:
+        folder = make_temporary_folder("dragoman-", within_reach)
+    except OSError as error:
+        raise EditorFailed(say("editor_failed", command=command[0], reason=error)) from error
+    try:
         path = os.path.join(folder, name)
         _write(path, text)
-        if not await _run_editor([*command, path], terminal):
+        if not await _run_editor([program, *command[1:], path], terminal):
             return None
-        try:
-            edited = _read(path)
-        except OSError:
-            return None
+        edited = _read(path)
+    except OSError:
+        return None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return edited if text.endswith("\n") else edited.removesuffix("\n")  # most editors add a final newline
 
 

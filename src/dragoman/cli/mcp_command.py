@@ -86,7 +86,7 @@ def _add(options: Options) -> str | tuple[str, int]:
         raise InputError(say("mcp_servers.bad_name", name=one_line(name, 80)))
     entry = _entry(options, first, rest)
     path = _own_file(setup, options.scope)
-    add_entry(path, name, entry)
+    add_entry(path, name, entry, within=_project_of(setup, path))
     setup = set_up(options)  # with what was written
     server = _find_server(setup, name)
     if consent_of(setup).asks_about(server):  # whoever adds a server has said yes to it
@@ -124,7 +124,7 @@ def _remove(options: Options) -> str:
     if server.origin.program != "dragoman":
         path = setup.places.config_file
         raise InputError(say("mcp_servers.not_ours", name=server.name, where=server.origin, path=path))
-    remove_entry(server.origin.path, server.name)
+    remove_entry(server.origin.path, server.name, within=_project_of(setup, server.origin.path))
     lists_of(setup).forget(server)
     if options.output_format == "json":
         return _json({"removed": server.name, "file": server.origin.path})
@@ -207,6 +207,11 @@ def _own_file(setup: Setup, scope: str) -> str:
     if scope == "project":
         return os.path.join(setup.workspace, PROJECT_FILE)
     return setup.loaded.files[0].path
+
+
+def _project_of(setup: Setup, path: str) -> str:
+    """The workspace, if it is the project's file: a command or a repository may have made it a link. Empty for the user's own."""
+    return setup.workspace if path == os.path.join(setup.workspace, PROJECT_FILE) else ""
 
 
 def _row(setup: Setup, rows: list[ServerRow], name: str) -> ServerRow:

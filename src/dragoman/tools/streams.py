@@ -65,9 +65,12 @@ def as_file(data: bytes) -> IO[bytes]:
     """The data as a file: unlike a pipe, it holds everything and needs no writer."""
     if not data:
         return open(os.devnull, "rb")
-    from tempfile import TemporaryFile
+    if hasattr(os, "memfd_create"):
+        file = os.fdopen(os.memfd_create("input"), "w+b")  # it has no name anywhere, so nobody else can open it
+    else:
+        from tempfile import TemporaryFile
 
-    file = TemporaryFile()  # noqa: SIM115 - closed by the caller
+        file = TemporaryFile()  # noqa: SIM115 - closed by the caller
     file.write(data)
     file.seek(0)
     return file

@@ -198,7 +198,7 @@ class LiveCommands(SlashCommands):
             text = blocks[int(rest) - 1]
         from dragoman.tui.clipboard import copy_text
 
-        copy_text(text)
+        copy_text(text, self._live.agent.directories)
         self._live.canvas.terminal.write(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
         self._say(say("conversation.copied", count=len(text)))
 

@@ -118,7 +118,7 @@ class LiveConversation:
         self._keys = KeyActions(self, self._prompt, self._dialog, self._turns, lambda: self._listening, table, work, self._vim)
         self._listening = Listening(self.loop, first.reader, self._keys.press, self.canvas, self.leave)
         self._left: asyncio.Future[int] | None = None
-        self._elsewhere = FromElsewhere(self._prompt, self.edit, self.screen, self._hint)
+        self._elsewhere = FromElsewhere(self._prompt, self.edit, self.screen, self._hint, lambda: self.agent.directories)
 
     @property
     def model(self) -> str:
@@ -374,7 +374,7 @@ class LiveConversation:
         from dragoman.cli.editor import edit
 
         with self._listening.lend():
-            return await edit(text, name, 1)
+            return await edit(text, name, 1, self.agent.directories)
 
     def edit_prompt(self) -> None:
         """What is written, in the user's editor; also while a run works."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
@@ -15,15 +15,22 @@ if TYPE_CHECKING:
 
 
 class FromElsewhere:
-    """`run_editor` lends the terminal to the editor; `hint` shows a few words until the next key."""
+    """`run_editor` lends the terminal to the editor; `hint` shows a few words until the next key; `within_reach`: the folders that commands
+    may write to."""
 
     def __init__(
-        self, prompt: PromptInput, run_editor: Callable[[str, str], Awaitable[str | None]], screen: Printer, hint: Callable[[str], None]
+        self,
+        prompt: PromptInput,
+        run_editor: Callable[[str, str], Awaitable[str | None]],
+        screen: Printer,
+        hint: Callable[[str], None],
+        within_reach: Callable[[], Sequence[str]],
     ) -> None:
         self._prompt = prompt
         self._run_editor = run_editor
         self._screen = screen
         self._hint = hint
+        self._within_reach = within_reach
         self._pasted: PastedImages | None = None
 
     async def edit(self) -> None:
@@ -46,11 +53,11 @@ class FromElsewhere:
         from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image
 
         try:
-            data = await read_image()
+            data = await read_image(self._within_reach())
             if not data:
                 return self._hint(say("conversation.no_image"))
             if self._pasted is None:
-                self._pasted = PastedImages()
+                self._pasted = PastedImages(self._within_reach())
             path = self._pasted.keep(data)
         except NoClipboard:
             return self._hint(say("conversation.no_clipboard"))
