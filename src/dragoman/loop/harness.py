@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dragoman.loop.upkeep import Upkeep
     from dragoman.policy.denied_reads import DeniedReads
     from dragoman.policy.rules import Rule
+    from dragoman.sessions.watched_files import WatchedFiles
     from dragoman.tools.background import BackgroundCommands
     from dragoman.values.hooks import HookCaller
 
@@ -78,6 +79,7 @@ class Harness:
     _holder: Harness | None = None
     _connecting: asyncio.Task[None] | None = None
     _ledger: Ledger | None = None
+    _watched: WatchedFiles | None = None
     _upkeep: Upkeep | None = None
     _own_keys: OwnKeys | None = None
     _secret: tuple[str, ...] | None = None
@@ -292,6 +294,7 @@ class Harness:
                 keep=session.keep_bytes,
                 on_fault=self._report_not_kept,
                 note_folders=log.note_folders,
+                watched=self._watched_by,
             )
         return self._ledger
 
@@ -397,6 +400,18 @@ class Harness:
     def _writes(self, call: ToolCall, arguments: str) -> tuple[str, ...]:
         tool = self.registry.get(call.name)
         return tool.intend(jsontext.decode_object(arguments or call.arguments) or {}).writes if tool is not None else ()
+
+    def _watched_by(self, call: ToolCall) -> WatchedFiles | None:
+        """Files that a tool would be asked about, and a command changes unasked."""
+        tool = self.registry.get(call.name)
+        if tool is None or tool.spec.kind != "execute":
+            return None
+        if self._watched is None:
+            from dragoman.policy.guarded_files import is_guarded  # not needed before a command
+            from dragoman.sessions.watched_files import WatchedFiles
+
+            self._watched = WatchedFiles(lambda: self.directories, is_guarded)
+        return self._watched
 
     def _is_own(self, path: str) -> bool:
         """Whether a file that would be written is one of our own: configuration, approvals, keys, sessions, caches."""

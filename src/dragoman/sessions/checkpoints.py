@@ -15,7 +15,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.base.words import say
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_state
@@ -23,6 +23,9 @@ from dragoman.values.calls import Intent, Ledger
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Part, ToolCall, ToolResult
 from dragoman.values.record import FileChange, ToolOutcome, WaitsFor
+
+if TYPE_CHECKING:
+    from dragoman.sessions.watched_files import SeenAtOnce, WatchedFiles
 
 UNKNOWN = "unknown"
 """The content of a file after a call that has not ended."""
@@ -42,7 +45,8 @@ class FileLedger(Ledger, Protocol):
 
 class Checkpoints:
     """A Ledger around another. `keep` is given a result's content before the result is recorded. `on_fault` is called if a file cannot be
-    saved; the call runs all the same. `note_folders` is told in which folders calls are about to write."""
+    saved; the call runs all the same. `note_folders` is told in which folders calls are about to write. `watched` are files that a call may
+    change besides: what became of them is found by looking before it and after it."""
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class Checkpoints:
         keep: Callable[[Iterable[Part]], None] = lambda content: None,
         on_fault: Callable[[str], None] | None = None,
         note_folders: Callable[[Iterable[str]], None] | None = None,
+        watched: Callable[[ToolCall], WatchedFiles | None] = lambda call: None,
     ) -> None:
         self._ledger = ledger
         self._blobs = blobs
@@ -60,6 +65,9 @@ class Checkpoints:
         self._keep = keep
         self._on_fault = on_fault or (lambda message: None)
         self._note_folders = note_folders or (lambda folders: None)
+        self._watched = watched
+        self._looks: dict[str, tuple[WatchedFiles, SeenAtOnce]] = {}
+        """By call id: the watched files, as they were when it started."""
         self._open: dict[str, dict[str, _FileBefore]] = {}
         """By call id: the files it would write, as they were when it started."""
         self._unsaved: list[str] = []
@@ -70,12 +78,14 @@ class Checkpoints:
         if files := {path: _FileBefore(path, _state_of(path)) for path in self._paths(call, arguments)}:
             self._open[call.id] = files
             self._unsaved.append(call.id)
+        if watched := self._watched(call):
+            self._looks[call.id] = watched, watched.look()
         return started
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
     ) -> object:
-        if files := self._find_changes(self._open.pop(call.id, {})):
+        if files := [*self._find_changes(self._open.pop(call.id, {})), *self._find_watched_changes(call.id)]:
             self._ledger.change_files(call.id, files)
         return self._ledger.postpone_tool(call, waits_for, intent, arguments, repairs)
 
@@ -91,7 +101,7 @@ class Checkpoints:
         repairs: tuple[str, ...] = (),
     ) -> object:
         before = self._open.pop(result.call_id, {})
-        files = self._find_changes(before)
+        files = [*self._find_changes(before), *self._find_watched_changes(result.call_id)]
         # A cancelled call may also be closed by code that does not know what it did, so record explicitly that it did nothing.
         if files or (before and outcome in UNSURE):
             self._ledger.change_files(result.call_id, files)
@@ -133,6 +143,16 @@ class Checkpoints:
             self._report(self._save_copies([before]))  # in case sync was never awaited
             changes.append(before.change_to(after))
         return changes
+
+    def _find_watched_changes(self, call_id: str) -> list[FileChange]:
+        """Those that the call changed, removed or, where all of them were known, made."""
+        watched, before = self._looks.pop(call_id, (None, None))
+        if watched is None or before is None:
+            return []
+        after = watched.look().files
+        new = (path for path in after if before.is_whole and path not in before.files and path not in before.not_read)
+        gone_or_changed = (path for path, state in before.files.items() if after.get(path) != state)
+        return self._find_changes({path: _FileBefore(path, before.files.get(path, FileState())) for path in (*gone_or_changed, *new)})
 
     def _save_copies(self, files: Iterable[_FileBefore]) -> list[str]:
         """Put the files' bytes into the blob store. Returns what went wrong."""
