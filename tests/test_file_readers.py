@@ -21,6 +21,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "dragoman"
 OWN = {
     "base/found_files.py": "the door itself",
     "base/beneath.py": "directories, and files that are made anew; files are read through the door",
+    "base/mounts.py": "the kernel's table of mounts",
     "base/private.py": "our own files, which no link leads to: regular files alone, and nothing waits",
     "base/lock.py": "lock files in our own folders, and the kernel's list of locks",
     "base/saved_lines.py": "appends to our own file; it is read through the door",
@@ -39,7 +40,6 @@ OWN = {
     "tui/terminal.py": "the terminal we were started in",
     "cli/editor.py": "writes into a private folder that was just made; what the editor left is read through the door",
     "cli/line_editor.py": "a program of its own that reads the file it is started for, in a private folder that was just made",
-    "app/worktrees.py": "the lock of a worktree, in git's folder outside of the workspace",
     "sessions/index.py": "our own database",
     "sessions/sqlite_*.py": "our own databases and their locks",
     "sessions/leftovers.py": "appends to our own list",

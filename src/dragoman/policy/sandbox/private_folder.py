@@ -9,7 +9,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 
-from dragoman.base.beneath import is_inside
+from dragoman.base.mounts import lies_in_any
 from dragoman.base.words import say
 
 _PREFIX = "dragoman-private-"
@@ -31,9 +31,9 @@ def make_private_folder(candidates: Iterable[str], writable: Sequence[str], user
     raise OSError(errno.EACCES, say("policy.sandbox_no_private"))
 
 
-def is_safe(place: str, writable: Iterable[str]) -> bool:
-    """Whether a real path is none that commands write to, nor beneath one."""
-    return os.path.isdir(place) and not any(is_inside(place, root) for root in writable)
+def is_safe(place: str, writable: Sequence[str]) -> bool:
+    """Whether a folder is none that commands write to, nor beneath one, under whatever name."""
+    return os.path.isdir(place) and not lies_in_any(place, writable)
 
 
 def identify(folder: str) -> tuple[tuple[int, int], ...]:
