@@ -1,12 +1,14 @@
 """Finds model servers on this machine: Ollama, llama.cpp, LM Studio, vLLM, and the user's own deployments on loopback.
 
-All are asked for their list of models at once, for at most `PROBE_S`. No key is sent and no host name is resolved: another program that
+All are asked for their list of models at once. Where nobody listens, the system refuses at once; a server that took the connection has
+`ANSWER_S` for its answer, because it may share a busy machine with us. No key is sent and no host name is resolved: another program that
 listens on such a port learns only that it was asked.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog
     from dragoman.values.profile import Deployment
 
-PROBE_S = 0.15
+ANSWER_S = 3.0
+CONNECT_S = 0.15 if os.name == "nt" else ANSWER_S
+"""Windows tries a refused connection again, for two seconds. Elsewhere a refusal comes at once, and only a busy server is waited for."""
 MAX_BYTES = 1_000_000
 MAX_NAME = 200
 NOT_CHAT = ("embed", "rerank", "whisper", "-tts")
@@ -78,9 +82,9 @@ def _is_loopback(host: str) -> bool:
 
 
 async def _ask_all(urls: list[str]) -> dict[str, tuple[str, ...]]:
-    transport = HttpTransport(proxy="", connect_timeout_s=PROBE_S)
+    transport = HttpTransport(proxy="", connect_timeout_s=CONNECT_S)
     tasks = {asyncio.ensure_future(_models_at(transport, url)): url for url in urls}
-    done, late = await asyncio.wait(tasks, timeout=PROBE_S)
+    done, late = await asyncio.wait(tasks, timeout=ANSWER_S)
     for task in late:
         task.cancel()
     await asyncio.gather(*late, return_exceptions=True)
