@@ -6,7 +6,6 @@ import asyncio
 import gc
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -204,9 +203,10 @@ def test_four_threads_with_a_loop_each_share_the_places() -> None:
 
 
 def test_a_waiter_is_woken_from_another_thread_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHECK_S", 60.0)
+    """Nobody looks again within the time that a test waits."""
+    monkeypatch.setattr(module, "CHECK_S", 600.0)
     turnstile = Turnstile(1)
-    held, woken_s = threading.Event(), 0.0
+    held, woken = threading.Event(), threading.Event()
 
     async def hold(_: int) -> None:
         async with turnstile.place():
@@ -215,14 +215,12 @@ def test_a_waiter_is_woken_from_another_thread_at_once(monkeypatch: pytest.Monke
                 await asyncio.sleep(0.001)
 
     async def wait(_: int) -> None:
-        nonlocal woken_s
-        held.wait(10)
-        started = time.monotonic()
+        held.wait(60)
         async with turnstile.place():
-            woken_s = time.monotonic() - started
+            woken.set()
 
     run_in_threads(2, lambda number: asyncio.run([hold, wait][number](number)))
-    assert woken_s < 5, "not only when somebody looks again"
+    assert woken.is_set()
 
 
 def run_in_threads(count: int, work: Callable[[int], object]) -> None:
@@ -289,7 +287,7 @@ def test_whoever_waits_notices_that_a_loop_was_closed(monkeypatch: pytest.Monkey
             await asyncio.sleep(0.05)
             assert not waiting.done()
             threading.Thread(target=lost.close).start()
-            turnstile.leave(await asyncio.wait_for(waiting, 10))
+            turnstile.leave(await asyncio.wait_for(waiting, 60))
 
         asyncio.run(wait())
         turnstile.leave(place)  # late, and for nothing
@@ -304,7 +302,7 @@ def test_a_place_that_is_taken_back_goes_to_whoever_has_waited_longest() -> None
         await asyncio.sleep(0)
         lost.close()
         second = asyncio.create_task(turnstile.enter())
-        await asyncio.wait((first, second), timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((first, second), timeout=60, return_when=asyncio.FIRST_COMPLETED)
         assert (first.done(), second.done()) == (True, False)
         turnstile.leave(await first)
         turnstile.leave(await second)
@@ -324,7 +322,7 @@ def test_a_waiter_whose_loop_was_closed_is_passed_over() -> None:
         await asyncio.sleep(0)
         assert turnstile.waiting == 2
         turnstile.leave(place)
-        turnstile.leave(await asyncio.wait_for(ours, 10))
+        turnstile.leave(await asyncio.wait_for(ours, 60))
 
     def wait_and_close(lost: asyncio.AbstractEventLoop) -> None:
         lost.create_task(turnstile.enter())
@@ -359,7 +357,7 @@ def test_a_coroutine_nobody_ends_gives_its_place_back_when_it_is_collected() -> 
 @pytest.mark.parametrize("size", [INITIAL_SIZE, INITIAL_SIZE + 1])
 def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when the garbage collector ends a coroutine while this very thread holds the lock. Here the size does, which is asked under it."""
-    monkeypatch.setattr(module, "CHECK_S", 60.0)
+    monkeypatch.setattr(module, "CHECK_S", 600.0)  # not only when somebody looks again
     places: list[Slot] = []
 
     def ask_size() -> int:
@@ -370,9 +368,7 @@ def test_leaving_in_the_middle_of_anothers_lines_blocks_nobody(size: int, monkey
 
     async def main() -> None:
         places.extend([await turnstile.enter() for _ in range(INITIAL_SIZE)])
-        started = time.monotonic()
-        await asyncio.wait_for(turnstile.enter(), 30)
-        assert time.monotonic() - started < 5, "not only when somebody looks again"
+        await asyncio.wait_for(turnstile.enter(), 60)
         assert (turnstile.inside, turnstile.waiting) == (len(places) + 1, 0)
 
     asyncio.run(main())
@@ -390,8 +386,8 @@ def test_who_looks_again_keeps_their_turn(monkeypatch: pytest.MonkeyPatch) -> No
         second = asyncio.create_task(turnstile.enter())
         await asyncio.sleep(0.1)
         turnstile.leave(place)
-        turnstile.leave(await asyncio.wait_for(first, 10))
-        turnstile.leave(await asyncio.wait_for(second, 10))
+        turnstile.leave(await asyncio.wait_for(first, 60))
+        turnstile.leave(await asyncio.wait_for(second, 60))
 
     asyncio.run(main())
 
