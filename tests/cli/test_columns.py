@@ -76,7 +76,7 @@ def shown(place: Place, columns: int, arguments: tuple[str, ...]) -> str:
             break
         pieces.append(piece)
     os.close(master)
-    process.wait(30)
+    process.wait(60)
     return plain(b"".join(pieces))
 
 

@@ -169,7 +169,7 @@ def test_the_tab_key(shell: str, start: list[str], place: Place, env: dict[str, 
 def type_line(master: int, keys: str, until: str) -> None:
     """Waits until that is seen and nothing more comes: a shell drops keys that come while it completes."""
     seen = ""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     os.write(master, keys.encode())
     while select.select([master], [], [], 0.25)[0] or until not in plain(seen.encode()):
         assert time.monotonic() < deadline, seen

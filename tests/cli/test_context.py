@@ -204,7 +204,7 @@ def test_request_is_what_the_live_session_sent(protocol: str, place: Place, serv
     answers = [entry.seq for entry in read_log(session.path).entries if isinstance(entry, Said) and entry.message.role == "assistant"]
     for seq, exchange in zip(answers, sent, strict=True):
         process = place.start("context", "--request", "--at", str(seq - 1), env=dict.fromkeys(("GEMINI_API_KEY", "OPENAI_API_KEY"), ""))
-        body, told = process.communicate(timeout=30)
+        body, told = process.communicate(timeout=60)
         assert process.returncode == 0, told
         assert exchange.headers["content-length"] == str(len(body))
         assert json.loads(body, object_pairs_hook=list) == json.loads(json.dumps(exchange.body), object_pairs_hook=list)

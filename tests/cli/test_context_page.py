@@ -183,7 +183,7 @@ def seen(place: Place, columns: int, env: Mapping[str, str] | None = None, *argu
             break
         pieces.append(piece)
     os.close(master)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     return b"".join(pieces).decode().replace("\r\n", "\n")
 
 

@@ -164,7 +164,7 @@ def test_a_working_directory_that_was_deleted_is_told(place: Place, words: tuple
     gone.mkdir()
     command = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
     run = ["sh", "-c", command, "sh", str(gone), sys.executable, "-m", "dragoman", *words]
-    done = subprocess.run(run, env=place.env, capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(run, env=place.env, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == (1 if "doctor" in words else 42), done
     assert "the working directory is not there any more" in done.stdout + done.stderr
 

@@ -120,7 +120,7 @@ def test_standard_input_that_says_nothing_is_waited_for_aloud(place: Place, serv
         assert process.stdin is not None
         assert b"waiting for standard input" in process.stderr.readline()
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 # --- json, stream-json
@@ -319,21 +319,19 @@ def test_a_reader_that_leaves_is_no_error(place: Place, serve: Serve) -> None:
         assert process.stderr is not None
         process.stdout.read(5)
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == b""
 
 
 def test_a_reader_that_leaves_in_mid_stream_ends_the_run(place: Place, serve: Serve) -> None:
-    asked = serve(f"text piece=10: {LONG}\nwait: 30\ntext: the end")
+    asked = serve(f"text piece=10: {LONG}\nwait: 300\ntext: the end")
     with place.start("-m", "anthropic", "-p", "hi", "--output-format", "stream-json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         while b'"assistant"' not in process.stdout.readline():
             pass
         process.stdout.close()
-        began = time.monotonic()
-        assert process.wait(20) == 141
-        assert time.monotonic() - began < 5
+        assert process.wait(60) == 141, "long before the answer ends"
         assert process.stderr.read() == b""
     assert len(asked.requests) == 1
 
@@ -344,7 +342,7 @@ def test_a_reader_that_dawdles_gets_everything(place: Place, serve: Serve) -> No
         assert process.stdout is not None
         time.sleep(1)
         lines = process.stdout.read().splitlines()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     said = "".join(event["text"] for event in map(json.loads, lines) if event["type"] == "message" and event["role"] == "assistant")
     assert said == LONG
 
@@ -354,7 +352,7 @@ def test_a_full_disk_is_told(place: Place, serve: Serve) -> None:
     serve("text: Hello")
     with open("/dev/full", "wb") as full, place.start("-m", "anthropic", "-p", "hi", stdout=full) as process:
         assert process.stderr is not None
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
         assert b"dragoman: cannot write standard output" in process.stderr.read()
 
 
@@ -379,7 +377,7 @@ def test_what_a_command_prints_cannot_be_written(place: Place, arguments: list[s
             (left, code, b""),
         ):
             with place.start(*arguments, stdout=output) as process:
-                assert process.communicate(timeout=20)[1] == line
+                assert process.communicate(timeout=60)[1] == line
                 assert process.returncode == expected
 
 
@@ -388,7 +386,7 @@ def test_a_request_that_cannot_be_written_is_told(place: Place, serve: Serve) ->
     serve("text: Hello")
     place.ask()
     with open("/dev/full", "wb") as full, place.start("context", "--request", stdout=full) as process:
-        assert process.communicate(timeout=20)[1].endswith(b"\ndragoman: cannot write standard output: No space left on device\n")
+        assert process.communicate(timeout=60)[1].endswith(b"\ndragoman: cannot write standard output: No space left on device\n")
         assert process.returncode == 1
 
 
@@ -396,7 +394,7 @@ def test_closed_standard_streams_do_no_harm(place: Place, serve: Serve) -> None:
     """A closed descriptor's number is given to the next socket: nothing may be written there."""
     asked = serve("text: Hello")
     command = f"{sys.executable} -m dragoman -m anthropic -p hi >&- 2>&- <&-"
-    done = subprocess.run(command, shell=True, cwd=place.work, env=place.env, timeout=20)
+    done = subprocess.run(command, shell=True, cwd=place.work, env=place.env, timeout=60)
     assert done.returncode == 0
     assert len(asked.requests) == 1
 

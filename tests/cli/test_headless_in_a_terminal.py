@@ -54,7 +54,7 @@ def seen(place: Place, *arguments: str, both: bool = True, env: Mapping[str, str
     terminal = Terminal()
     stderr = terminal.near if both else subprocess.DEVNULL
     process = place.start("-m", "anthropic", *arguments, "-p", "hi", stdout=terminal.near, stderr=stderr, env=env)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     return terminal.read_all()
 
 
@@ -65,7 +65,7 @@ def test_the_answer_is_shown_as_it_comes(place: Place, serve: Serve) -> None:
     terminal.read_until("First thing")
     assert "last" not in terminal.seen
     assert process.poll() is None
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert terminal.read_all() == "First thing, last thing.\n"
 
 
@@ -139,7 +139,7 @@ def test_json_is_the_same_in_a_terminal(place: Place, serve: Serve) -> None:
 def test_without_a_prompt_in_a_terminal_json_is_refused(place: Place) -> None:
     terminal = Terminal()
     process = place.start("--output-format", "stream-json", stdin=terminal.near)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 42
     assert b'"type":"result"' in out
     terminal.read_all()

@@ -33,7 +33,7 @@ class Typist:
         async def opened() -> Any:
             self.keyboard.open(asyncio.get_running_loop())
             try:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     return await work()
             finally:
                 self.keyboard.close()
@@ -192,7 +192,7 @@ def test_a_terminal_that_is_gone_is_told() -> None:
         keyboard.on_gone = gone.set
         keyboard.open(asyncio.get_running_loop())
         os.close(master)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await gone.wait()
         keyboard.close()
 

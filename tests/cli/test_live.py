@@ -199,12 +199,10 @@ def test_a_key_that_may_not_do_one_thing_does_not_end_it() -> None:
 
 @pytest.mark.parametrize("model", PROTOCOLS.values())
 def test_a_slow_service_is_given_up_after_two_silences(model: str) -> None:
-    began_s = time.monotonic()
-    run = asyncio.run(checked(model, dict.fromkeys(("plain", "stream"), Wait(30)), exchange_s=0.3, rules=None))
+    run = asyncio.run(asyncio.wait_for(checked(model, dict.fromkeys(("plain", "stream"), Wait(300)), exchange_s=0.3, rules=None), 60))
     assert [row.state for row in run.rows[:3]] == ["failed", "failed", "not_tried"]
     assert "within 0 s" in run.rows[0].text
     assert not run.worked
-    assert time.monotonic() - began_s < 10
 
 
 @pytest.mark.parametrize("model", PROTOCOLS.values())
@@ -392,12 +390,12 @@ def test_without_a_key_nothing_is_sent(place: Place, good: Loopback) -> None:
 def test_ctrl_c_ends_it_with_what_was_seen(place: Place, serve: Serve, output_format: str) -> None:
     loopback = serve(GoodModel({"tools": Wait(30)}), rules=None)  # type: ignore[arg-type]
     process = place.start("doctor", "--live", "-m", MODEL, "--yes", "--record", "tape.jsonl", "--output-format", output_format)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(loopback.requests) < 4:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in err
     text = out.decode()

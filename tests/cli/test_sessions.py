@@ -445,7 +445,7 @@ def test_what_cannot_be_imported_is_told_and_nothing_is_kept(place: Place, kept:
 
 def test_a_pipe_is_not_waited_for(place: Place, kept: Kept) -> None:
     os.mkfifo(place.work / "pipe")
-    place.run("sessions", "import", "pipe", timeout_s=10).complaint(42, "named pipe")
+    place.run("sessions", "import", "pipe", timeout_s=60).complaint(42, "named pipe")
     place.run("sessions", "import", ".").complaint(42)
 
 

