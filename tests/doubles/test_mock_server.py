@@ -263,7 +263,7 @@ def test_by_hand_it_says_what_to_set_and_ends_on_ctrl_c(tmp_path: Path) -> None:
         assert answer.json()["choices"][0]["message"]["content"] == "From a file."
         process.send_signal(signal.SIGINT)
         try:
-            rest, complaints = process.communicate(timeout=10)
+            rest, complaints = process.communicate(timeout=60)
         finally:
             process.kill()
         assert (process.returncode, "Stopped." in rest, complaints) == (0, True, "")
@@ -285,6 +285,6 @@ def test_by_hand_a_mistake_is_one_line_and_42(tmp_path: Path) -> None:
         processes = [start(*(arguments if "--port" in arguments else ["--port", "0", *arguments])) for arguments, _ in cases]
         for process, (_, complaint) in zip(processes, cases, strict=True):
             with process:
-                _, said = process.communicate(timeout=20)
+                _, said = process.communicate(timeout=60)
             assert (process.returncode, said.count("\n")) == (42, 1), said
             assert complaint in said
