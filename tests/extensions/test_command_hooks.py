@@ -219,7 +219,7 @@ def test_a_hook_has_no_keys_in_its_environment_and_leaves_no_process(desk: Desk,
     with agent:
         agent.run_sync("hi")
     assert (desk.folder / "left").exists()
-    assert gone_within(3, left), "what a hook leaves ends with it"
+    assert gone_within(60, left), "what a hook leaves ends with it"
     seen = (desk.folder / "env").read_text()
     assert "sk-" not in seen
     assert "CLAUDE_PROJECT_DIR=" in seen

@@ -6,7 +6,7 @@ import asyncio
 import os
 import resource
 import sys
-import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,10 +36,10 @@ def run(*hooks: Hook) -> Any:
     return asyncio.run(scenario())
 
 
-def test_hooks_of_one_event_run_side_by_side() -> None:
-    began = time.monotonic()
-    answer = run(*(hook(f"sleep 0.6; echo {number} >&2; exit 2") for number in range(6)))
-    assert time.monotonic() - began < 10
+def test_hooks_of_one_event_run_side_by_side(tmp_path: Path) -> None:
+    """Each waits for all the others: one after another they would wait for ever."""
+    meet = f"while [ $(ls {tmp_path} | wc -l) -lt 6 ]; do sleep 0.02; done"
+    answer = run(*(hook(f"touch {tmp_path}/{number}; {meet}; echo {number} >&2; exit 2") for number in range(6)))
     assert answer.reason.split() == list("012345")
 
 
@@ -55,13 +55,11 @@ def test_a_hook_that_floods_is_read_and_dropped() -> None:
 
 def test_a_hook_that_ignores_sigterm_and_forks_ends_with_its_time() -> None:
     mark = marked_sleep()
-    began = time.monotonic()
     answer = run(hook(f"trap '' TERM; setsid {mark} & nohup {mark} & {mark}", timeout_s=0.5))
-    assert time.monotonic() - began < 5
     assert not answer.blocks
     assert "timed out" in answer.warnings[0]
     assert "/f:3" in answer.warnings[0]
-    assert gone_within(20, mark)
+    assert gone_within(60, mark)
 
 
 def test_a_cancelled_hook_is_gone() -> None:
@@ -69,13 +67,13 @@ def test_a_cancelled_hook_is_gone() -> None:
 
     async def scenario() -> None:
         task = asyncio.ensure_future(runner(hook(f"{mark} & {mark}")).run(STOP))
-        assert await asyncio.to_thread(started_within, 20, mark, 2)
+        assert await asyncio.to_thread(started_within, 60, mark, 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(scenario())
-    assert gone_within(20, mark)
+    assert gone_within(60, mark)
 
 
 def test_a_hook_in_the_background_is_not_waited_for_and_ends_with_the_agent() -> None:
@@ -83,14 +81,12 @@ def test_a_hook_in_the_background_is_not_waited_for_and_ends_with_the_agent() ->
 
     async def scenario() -> None:
         running = runner(hook(mark, is_async=True))
-        began = time.monotonic()
-        assert not (await running.run(STOP)).blocks
-        assert time.monotonic() - began < 10
-        assert await asyncio.to_thread(started_within, 20, mark)
+        assert not (await asyncio.wait_for(running.run(STOP), 60)).blocks
+        assert await asyncio.to_thread(started_within, 60, mark)
         await running.close()
 
     asyncio.run(scenario())
-    assert gone_within(20, mark)
+    assert gone_within(60, mark)
 
 
 def test_what_cannot_be_started_is_a_warning() -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -228,14 +227,12 @@ def test_hooks_of_gemini_cli_have_their_own_names_and_milliseconds(place: Place)
             "BeforeTool": group(keep, "list_.*", timeout=5000),
             "AfterTool": group(hide, "list_directory"),
             "BeforeModel": group("true"),
-            "AfterAgent": group("sleep 30", timeout=200),
+            "AfterAgent": group("sleep 300", timeout=200),
         },
         ".gemini",
     )
     with service(LIST) as place.service:
-        began = time.monotonic()
         done = place.ask("Look.")
-        assert time.monotonic() - began < 15
         result = json.dumps(place.service.requests[1])
     assert done.code == 0, done
     told = json.loads(log.read_text())
@@ -350,12 +347,12 @@ subprocess.Popen({other.split()!r}).wait()"""
     settings(place, {"UserPromptSubmit": group(command(place, "hang", code))})
     with service("text: hi") as place.service:
         process = place.start("-m", "anthropic/claude-opus-5", "-p", "hi", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        assert started_within(20, mark)
-        assert started_within(20, other)
+        assert started_within(60, mark)
+        assert started_within(60, other)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert gone_within(20, mark)
-    assert gone_within(20, other)
+    assert gone_within(60, mark)
+    assert gone_within(60, other)
 
 
 # --- conversations
