@@ -128,7 +128,7 @@ def test_a_long_page_is_cut_and_quickly() -> None:
     start = time.process_time()
     for body in (b"<" * 250_000, b"<script" * 30_000, b"a " * 100_000, b"[" * 200_000):
         assert len(error(502, body).message) < 700
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 5
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: json.dumps({"error": text}).encode()), st.integers(400, 599))

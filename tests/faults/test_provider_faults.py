@@ -127,12 +127,10 @@ HOPELESS += [(protocol, Fail(400, "tools.0.name: too long"), BadRequest, "tools.
 
 @pytest.mark.parametrize(("protocol", "fail", "kind", "advice"), HOPELESS)
 def test_what_waiting_does_not_help_fails_at_once(protocol: str, fail: Fail, kind: type[ProviderError], advice: str) -> None:
-    """PV04: not retried; one clear message naming quota, billing or auth; total wall time under 2 s."""
+    """PV04: not retried, and nothing is waited for; one clear message naming quota, billing or auth."""
 
     async def fail_once(bench: Bench) -> None:
-        start = time.monotonic()
         events, error = await bench.fails(always(fail))
-        assert time.monotonic() - start < 5
         assert type(error) is kind
         assert (len(bench.server.requests), events, list(bench.waits)) == (1, [], [])
         assert advice in error.message
