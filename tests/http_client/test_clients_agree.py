@@ -35,7 +35,7 @@ def asked_by_both(
     async def ask(transport: HttpTransport | HttpxTransport, server: Server) -> Got:
         async with closing(transport):
             try:
-                status, got, data = await asyncio.wait_for(fetch(transport, server.url + path, body, method=method, headers=headers), 10)
+                status, got, data = await asyncio.wait_for(fetch(transport, server.url + path, body, method=method, headers=headers), 60)
             except ConnectionFailed:
                 return None
             # h11 writes these anew: chunked for Chunked, one length for two that are the same.

@@ -47,7 +47,7 @@ def test_an_early_refusal_is_read_while_the_request_is_still_being_written(close
     async def run() -> None:
         async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server, closing(HttpTransport()) as transport:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            got = await asyncio.wait_for(fetch(transport, url, bytes(50 * MEGABYTE)), 5)
+            got = await asyncio.wait_for(fetch(transport, url, bytes(50 * MEGABYTE)), 60)
             assert (got[0], got[2]) == (413, b"too much")
             finished.set()
 
@@ -72,7 +72,7 @@ def test_an_answer_may_begin_before_the_question_has_ended() -> None:
         async with await asyncio.start_server(echo, "127.0.0.1", 0) as server, closing(HttpTransport()) as transport:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             body = bytes(range(256)) * (20 * MEGABYTE // 256)
-            assert (await asyncio.wait_for(fetch(transport, url, body), 20))[2] == body
+            assert (await asyncio.wait_for(fetch(transport, url, body), 60))[2] == body
 
     asyncio.run(run())
 
@@ -146,10 +146,10 @@ def test_over_tls_a_body_ends_when_the_server_says_so_and_not_when_tcp_does(auth
     async def run() -> None:
         async with serving(handler, tls=authority.server("127.0.0.1")) as server, closing(HttpTransport()) as transport:
             if politely:
-                assert (await asyncio.wait_for(fetch(transport, server.url), 10))[2] == bytes(size)
+                assert (await asyncio.wait_for(fetch(transport, server.url), 60))[2] == bytes(size)
             else:
                 with pytest.raises(ConnectionFailed, match=rf"cut its answer short after {size:,} bytes"):
-                    await asyncio.wait_for(fetch(transport, server.url), 10)
+                    await asyncio.wait_for(fetch(transport, server.url), 60)
 
     asyncio.run(run())
 
@@ -180,7 +180,7 @@ def test_damaged_bytes_never_hang_and_never_pass_for_whole(sized: bool, chunks: 
 
     async def test(server: Server) -> None:
         try:
-            got = await asyncio.wait_for(fetch(transport, server.url), 5)
+            got = await asyncio.wait_for(fetch(transport, server.url), 60)
         except ConnectionFailed:
             return
         assert put, "a body cut short was taken for whole"

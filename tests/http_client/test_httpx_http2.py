@@ -32,7 +32,7 @@ def service(authority: Authority) -> Iterator[Http2Service]:
 def run(test: Callable[[HttpxTransport], Any], **options: Any) -> None:
     async def within() -> None:
         async with closing(transport := HttpxTransport(**options)):
-            await asyncio.wait_for(test(transport), 30)
+            await asyncio.wait_for(test(transport), 60)
 
     asyncio.run(within())
 

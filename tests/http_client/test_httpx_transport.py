@@ -170,7 +170,7 @@ def test_a_socks_proxy_that_refuses_is_named_without_its_password(user: str, opt
             assert f"the proxy {proxy.where} {message}" in str(caught.value)
             assert caught.value.retryable is retryable
             assert_nothing_secret(caught.value)
-            await asyncio.wait_for(proxy.hung_up.wait(), 5)
+            await asyncio.wait_for(proxy.hung_up.wait(), 60)
 
     asyncio.run(run(lambda where: HttpxTransport(proxy=f"socks5://{user}{where}")))
     gc.collect()
@@ -190,7 +190,7 @@ def test_a_socks_proxy_that_says_nothing_is_given_up(how: str) -> None:
             if how == "timed out":
                 message = f"cannot reach the proxy {proxy.where}: no connection within 0.2 s; check the address and your network"
                 assert str(caught.value) == message
-            await asyncio.wait_for(proxy.hung_up.wait(), 5)
+            await asyncio.wait_for(proxy.hung_up.wait(), 60)
 
     asyncio.run(run())
     gc.collect()
@@ -303,7 +303,7 @@ def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPa
     async def test(server: Server) -> None:
         await fetch(transport, server.url)
         assert not server.hung_up.is_set()
-        await asyncio.wait_for(server.hung_up.wait(), 2)
+        await asyncio.wait_for(server.hung_up.wait(), 60)
         await fetch(transport, server.url)
         assert server.connections == 2
 
@@ -341,7 +341,7 @@ def test_a_connection_given_up_half_open_is_closed_at_once(how: str, proxied: bo
                 with pytest.raises((asyncio.CancelledError, ConnectionFailed)) as caught:
                     await task
                 assert how == "cancelled" or "no connection within 0.2 s" in str(caught.value)
-                await asyncio.wait_for(hung_up.wait(), 5)
+                await asyncio.wait_for(hung_up.wait(), 60)
         gc.collect()
 
     asked, hung_up = asyncio.Event(), asyncio.Event()
@@ -360,7 +360,7 @@ def test_requests_that_wait_for_the_same_connection_give_up_together(monkeypatch
         async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
             url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with closing(HttpxTransport(connect_timeout_s=0.3)) as transport:
-                got = await asyncio.wait_for(asyncio.gather(*(fetch(transport, url) for _ in range(20)), return_exceptions=True), 3)
+                got = await asyncio.wait_for(asyncio.gather(*(fetch(transport, url) for _ in range(20)), return_exceptions=True), 60)
             assert {str(each) for each in got} == {
                 f"cannot reach {url[8:]}: no connection within 0.3 s; check the address and your network"
             }
@@ -377,7 +377,7 @@ def test_reading_in_one_task_while_another_leaves_ends_the_reading() -> None:
             await asyncio.sleep(0.05)
         with pytest.raises(ConnectionFailed, match="cut its answer short after 9 bytes"):
             await reading
-        await asyncio.wait_for(server.hung_up.wait(), 5)
+        await asyncio.wait_for(server.hung_up.wait(), 60)
 
     transport = HttpxTransport()
     against(endless, transport, test)

@@ -155,12 +155,12 @@ def test_an_event_without_end_is_refused_before_it_fills_the_memory(monkeypatch:
 
 def test_long_events_are_read_in_linear_time() -> None:
     """PV14: 20 MB in one event, in chunks of 16 KB and, for less, byte by byte."""
-    start = time.monotonic()
+    start = time.process_time()
     body = b"data: " + b"x" * 20_000_000 + b"\n\n"
     assert decoded(*(body[at : at + 16_384] for at in range(0, len(body), 16_384))) == [("", body[6:-2])]
     small = b"data: " + b"x\r\ndata:" * 30_000 + b"\r\n\r\n"
     assert decoded(*single_bytes(small)) == decoded(small)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 30, "0.2 s; reading everything again with each chunk takes minutes"
 
 
 # --- by property ------------------------------------------------------------------------------------------------------------
