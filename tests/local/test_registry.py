@@ -174,23 +174,17 @@ def test_what_uv_unpacked_is_read(shelf: Shelf, tmp_path: Path) -> None:
 
 
 def test_a_cancel_ends_the_installer_and_leaves_no_package(shelf: Shelf) -> None:
-    took_s = 0.0
-
     async def cancelled() -> None:
-        nonlocal took_s
         task = asyncio.create_task(pull("tiny", folder=shelf.kept, sources=[shelf.source("hang")]))
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 60
         while not (shelf.wheels / "pid").exists() or not (shelf.wheels / "pid").read_text():
             assert time.monotonic() < deadline_s
             await asyncio.sleep(0.02)
-        began_s = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        took_s = time.monotonic() - began_s
 
-    asyncio.run(cancelled())
-    assert took_s < 5  # it hangs for longer
+    asyncio.run(asyncio.wait_for(cancelled(), 120))  # it hangs for longer
     assert shelf.left == ["tiny.gguf.part"]
     with pytest.raises(ProcessLookupError):
         os.kill(int((shelf.wheels / "pid").read_text()), 0)
