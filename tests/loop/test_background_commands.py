@@ -112,7 +112,7 @@ def test_they_end_with_the_agent(tmp_path: Path) -> None:
     with agent_for(ScriptedProvider(f"{start(sleep)}\n---\ntext: Good."), tmp_path) as agent:
         agent.run_sync("go")
         assert alive(sleep)
-    assert gone_within(20, sleep)
+    assert gone_within(60, sleep)
 
 
 def test_they_end_with_an_agent_that_is_dropped(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_they_end_with_an_agent_that_is_dropped(tmp_path: Path) -> None:
     asyncio.run(events_of(agent, "go"))
     assert alive(sleep)
     del agent
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while alive(sleep) and time.monotonic() < until:
         gc.collect()  # what a thread still holds is let go a moment later
         time.sleep(0.1)
@@ -135,7 +135,7 @@ def test_the_user_may_stop_one_and_the_model_is_told(tmp_path: Path) -> None:
         agent.run_sync("go")
         assert not agent.stop_command("bg2")
         assert agent.stop_command("bg1")
-        assert gone_within(20, sleep)
+        assert gone_within(60, sleep)
         assert not agent.stop_command("bg1")
         agent.run_sync("and?")
     assert [note.partition(": ")[2].partition(".")[0] for note in notes_of(provider)] == ["the user stopped it"]

@@ -9,7 +9,6 @@ import asyncio
 import copy
 import pickle
 import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
@@ -203,10 +202,9 @@ def test_the_time_ends_an_answer_under_way_and_keeps_what_came(protocol: str) ->
         script = "usage: fresh=1200 output=40\ntext: Once upon a\nstall\n---\n" + ANSWER
         account = Account(Budget(requests=5))
         async with served(script, protocol, budget=account) as (agent, _):
-            began = time.monotonic()
             run = agent.run("tell", budget=Budget(seconds=0.5))
-            events = [event async for event in run]
-            assert time.monotonic() - began < 10
+            async with asyncio.timeout(60):  # the service stalls for ever
+                events = [event async for event in run]
             assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Once upon a"
             error = await refusal(run)
             assert error.budget == "seconds"
@@ -223,14 +221,12 @@ def test_the_time_ends_a_tool_that_runs() -> None:
     @dm.tool
     async def wait() -> str:
         """Wait."""
-        await asyncio.sleep(60)
+        await asyncio.sleep(300)
         return "done"
 
     async def main() -> None:
         async with served("call: wait {}\n---\n" + ANSWER, tools=[wait], limits=Limits(budget=Budget(seconds=0.3))) as (agent, _):
-            began = time.monotonic()
-            await refusal(agent.run("wait"))
-            assert time.monotonic() - began < 10
+            await asyncio.wait_for(refusal(agent.run("wait")), 60)
             finished = [entry for entry in agent.history.entries if isinstance(entry, ToolFinished)]
             assert [entry.outcome for entry in finished] == ["cancelled"]
             assert (await agent.run()).text == "Done."

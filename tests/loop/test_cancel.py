@@ -32,8 +32,6 @@ from dragoman.values.record import ToolFinished
 from scenarios.harness import until
 from scenarios.workshop import QUICK, PlainTool, agent_for, check_record, finished_calls, forever, play, said, writer
 
-BACK_S = 1.3
-"""The promise is a second; the rest is for a busy machine."""
 Moment = Callable[[list[TurnEvent]], Awaitable[object]]
 
 
@@ -42,7 +40,7 @@ async def allow(call: ToolCall, view: Intent) -> Allow | Deny:
 
 
 async def cancelled_when(agent: Agent, ready: Moment, prompt: str = "first") -> tuple[Run, list[TurnEvent]]:
-    """A run that is cancelled as soon as `ready` returns; it must be over within a second."""
+    """A run that is cancelled as soon as `ready` returns; it must end, though what it waits for never does."""
     events: list[TurnEvent] = []
 
     async def read() -> None:
@@ -51,13 +49,11 @@ async def cancelled_when(agent: Agent, ready: Moment, prompt: str = "first") -> 
 
     run = agent.run(prompt)
     reading = asyncio.create_task(read())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await ready(events)
-    start = time.monotonic()
     run.cancel()
-    async with asyncio.timeout(BACK_S):
+    async with asyncio.timeout(60):
         await reading
-    assert time.monotonic() - start <= BACK_S
     assert isinstance(events[-1], UserCancelled)
     requested = [event.call.id for event in events if isinstance(event, ToolCallRequested)]
     assert sorted(finished_calls(events)) == sorted(requested), "each call is answered once"
@@ -70,7 +66,7 @@ async def cancelled_when(agent: Agent, ready: Moment, prompt: str = "first") -> 
 
 async def goes_on(agent: Agent) -> None:
     """The next prompt works, and holds what was asked before once."""
-    assert (await asyncio.wait_for(agent.run("second"), 10)).text == "Good."
+    assert (await asyncio.wait_for(agent.run("second"), 60)).text == "Good."
     assert (said(agent.history, "first"), said(agent.history, "second")) == (1, 1)
     check_record(agent.history)
 
@@ -124,7 +120,7 @@ def test_while_connecting() -> None:
 
 
 @pytest.mark.parametrize("protocol", MAIN)
-@pytest.mark.parametrize("script", ["wait: 60\ntext: never", "stall\ntext: never", "ping: forever every=0.01\ntext: never"])
+@pytest.mark.parametrize("script", ["wait: 300\ntext: never", "stall\ntext: never", "ping: forever every=0.01\ntext: never"])
 def test_while_the_service_says_nothing(protocol: str, script: str) -> None:
     async def go() -> None:
         async with service(protocol, f"{script}\n---\ntext: Good.") as (agent, server):
@@ -239,15 +235,15 @@ def test_while_tools_run(count: int) -> None:
 
 def test_a_tool_that_will_not_stop_is_left_behind_and_the_model_is_told() -> None:
     async def go() -> None:
-        stubborn_s = 2.5
+        may_end, has_ended = asyncio.Event(), asyncio.Event()
 
         async def stubborn(args: Mapping[str, Any], show: Show) -> str:
-            until_s = time.monotonic() + stubborn_s
-            while time.monotonic() < until_s:
+            while not may_end.is_set():
                 try:
-                    await asyncio.sleep(0.1)
+                    await may_end.wait()
                 except asyncio.CancelledError:
                     pass
+            has_ended.set()
             return "at last"
 
         slow = PlainTool("slow", stubborn)
@@ -257,7 +253,10 @@ def test_a_tool_that_will_not_stop_is_left_behind_and_the_model_is_told() -> Non
         assert "still be running" in told
         await goes_on(agent)
         entries = list(agent.history.entries)
-        await asyncio.sleep(stubborn_s - 0.5)
+        assert not has_ended.is_set()
+        may_end.set()
+        await has_ended.wait()
+        await asyncio.sleep(0.1)
         assert agent.history.entries == entries, "what it does in the end is not heard"
 
     play(go)
@@ -271,11 +270,11 @@ def test_a_function_that_blocks_is_left_behind() -> None:
         def block() -> str:
             """Block."""
             began.set()
-            stop.wait(20)
+            stop.wait(300)
             return "at last"
 
         async def blocks(events: list[TurnEvent]) -> None:
-            await asyncio.to_thread(began.wait, 10)
+            await asyncio.to_thread(began.wait, 60)
 
         agent = agent_for("call: block {}\n---\ntext: Good.", block)  # type: ignore[arg-type]
         await cancelled_when(agent, blocks)
@@ -307,7 +306,7 @@ def test_finished_siblings_keep_their_results() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="process groups")
 @pytest.mark.parametrize(
-    "command", ["echo $$ > pid; sleep 100", "sleep 100 & echo $! > pid; wait", "trap '' TERM INT; echo $$ > pid; sleep 100"]
+    "command", ["echo $$ > pid; sleep 300", "sleep 300 & echo $! > pid; wait", "trap '' TERM INT; echo $$ > pid; sleep 300"]
 )
 def test_a_command_ends_with_everything_it_started(tmp_path: Path, command: str) -> None:
     async def go() -> None:
@@ -322,7 +321,7 @@ def test_a_command_ends_with_everything_it_started(tmp_path: Path, command: str)
     play(go)
 
 
-def lives(pid: int, within_s: float = 10) -> bool:
+def lives(pid: int, within_s: float = 60) -> bool:
     """Whether a process still runs. One that is dead and not yet buried does not."""
     until_s = time.monotonic() + within_s
     while time.monotonic() < until_s:

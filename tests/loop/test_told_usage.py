@@ -78,7 +78,7 @@ async def play(protocol: str, script: str, folder: Path, *, cancel: bool) -> tup
 
 
 async def _wait_until(holds: Any) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - the server is a double in another task, and has no event for it
             await asyncio.sleep(0.005)
 
