@@ -64,7 +64,7 @@ def service(kind: str, *, certificate: str = "", version: str = "http/1.1", prox
         try:
             yield [process.stdout.readline().strip() for _ in range(2 if proxy else 1)]
         finally:
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
         complaints.seek(0)
         told = complaints.read()
         assert kind != "ours" or told == "", told

@@ -130,7 +130,7 @@ async def serve_hypercorn(certificate: str, version: str) -> AsyncIterator[str]:
         yield f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
     finally:
         ended.set()
-        await asyncio.wait({serving}, timeout=3)
+        await asyncio.wait({serving}, timeout=60)
 
 
 async def listening(port: int) -> None:
