@@ -252,7 +252,7 @@ def test_a_cancelled_call_closes_its_stream_and_sends_nothing() -> None:
             await asyncio.sleep(0.05)
             pending.cancel()
             await asyncio.wait({pending})
-            await asyncio.wait_for(server.hung_up.wait(), 5)
+            await asyncio.wait_for(server.hung_up.wait(), 60)
             return [json.loads(each.body)["method"] for each in server.requests]
 
     assert asyncio.run(run()) == ["server/discover", "tools/call"]

@@ -23,7 +23,7 @@ from dragoman.extensions.mcp.contracts import Elicitation, Elicited, Era, HttpSe
 from dragoman.extensions.mcp.errors import ProtocolError, ServerDied, ServerTimedOut
 
 SERVER = str(Path(__file__).with_name("sdk_server.py"))
-STARTING_S = 30
+STARTING_S = 60
 
 
 class Harbour:

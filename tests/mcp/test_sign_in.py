@@ -59,7 +59,7 @@ def kept(store: TokenStore) -> str:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 20))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 def test_login_opens_the_browser_waits_for_it_and_stores_the_token_for_the_user_alone(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ except KeyboardInterrupt:
                 if "Waiting for the browser" in line:
                     break
             os.kill(process.pid, signal.SIGINT)
-            rest, _ = process.communicate(timeout=20)
+            rest, _ = process.communicate(timeout=60)
         finally:
             process.kill()
     assert rest == "ended\n"

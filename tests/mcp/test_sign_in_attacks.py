@@ -26,7 +26,7 @@ from loopback_http import Received, answer, serving
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 20))
+    asyncio.run(asyncio.wait_for(work, 60))
 
 
 async def fail_to_log_in(guarded: Guarded, visitor: Visitor | None = None, requests: Requests | None = None) -> str:

@@ -36,11 +36,11 @@ def guarded_server() -> Iterator[Guarded]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        yield asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result(10)
-        asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result(10)
+        yield asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result(60)
+        asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result(60)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 
@@ -125,7 +125,7 @@ def test_without_a_browser_a_pasted_address_is_taken(place: Place) -> None:
         with pytest.raises(urllib.error.HTTPError) as redirected:
             urllib.request.build_opener(Stay).open(address(process))
         redirected.value.close()
-        out, err = process.communicate(f"nonsense\n\nhttp://[\n{redirected.value.headers['Location']}\n".encode(), timeout=20)
+        out, err = process.communicate(f"nonsense\n\nhttp://[\n{redirected.value.headers['Location']}\n".encode(), timeout=60)
         assert process.returncode == 0, err
         assert b"signed in to notes" in out
         assert err.count(b"Paste the whole address") == 3
@@ -137,7 +137,7 @@ def test_ctrl_c_cancels(place: Place) -> None:
         process = place.start("mcp", "login", "notes", env=NO_KEYRING, stdin=subprocess.DEVNULL)
         address(process)
         os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
         assert b"Traceback" not in out + err
 

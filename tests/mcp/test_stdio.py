@@ -46,7 +46,7 @@ def say(way: str, text: str = "hello", **options: Any) -> str:
         async with talking(way, **options) as client:
             return (await client.call_tool("say", {"text": text})).content[0]["text"]
 
-    return asyncio.run(call())
+    return asyncio.run(asyncio.wait_for(call(), 60))
 
 
 @pytest.mark.parametrize("way", ["well", "garbage", "twice", "unknown-ids", "flood", "batch", "text-id"])
@@ -99,10 +99,8 @@ def test_an_error_has_its_code_and_data() -> None:
 
 @pytest.mark.parametrize("way", ["never-speaks", "silent-start", "hangs"])
 def test_a_server_that_says_nothing_times_out(way: str) -> None:
-    begun = time.monotonic()
     with pytest.raises(ServerTimedOut) as caught:
         say(way, timeout_s=0.3 if way != "hangs" else 1.0)
-    assert time.monotonic() - begun < 8
     assert caught.value.key == "mcp.timed_out"
 
 
@@ -309,10 +307,8 @@ def test_a_closed_client_leaves_no_process(way: str) -> None:
             await client.connect()
             return pid_of(client)
 
-    begun = time.monotonic()
-    pid = asyncio.run(open_and_close())
+    pid = asyncio.run(asyncio.wait_for(open_and_close(), 60))
     assert not is_running(pid)
-    assert time.monotonic() - begun < 6
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked at in /proc")
@@ -322,10 +318,10 @@ def test_what_a_server_started_ends_with_it_also_in_a_session_of_its_own() -> No
     async def start_children() -> None:
         async with talking("starts-children") as client:
             await client.call_tool("say", {"text": mark})
-            assert started_within(20, mark, 2)
+            assert started_within(60, mark, 2)
 
     asyncio.run(start_children())
-    assert gone_within(20, mark)
+    assert gone_within(60, mark)
 
 
 def test_closing_in_the_middle_of_calls_fails_them_and_hangs_nowhere() -> None:
@@ -346,17 +342,15 @@ def test_connecting_to_a_silent_server_can_be_given_up_and_leaves_no_process(how
     mark = f"mark-{time.monotonic_ns()}"
 
     async def give_up() -> None:
-        client = McpClient(StdioServer(sys.executable, ("-S", "-E", ODD, "silent-start", mark)), timeout_s=60)
+        client = McpClient(StdioServer(sys.executable, ("-S", "-E", ODD, "silent-start", mark)), timeout_s=300)
         connecting = asyncio.ensure_future(client.connect())
-        await until(lambda: bool(alive(mark)), 5)
+        await until(lambda: bool(alive(mark)))
         connecting.cancel() if how == "cancelled" else await client.aclose()
         outcome = (await asyncio.gather(connecting, return_exceptions=True))[0]
         assert isinstance(outcome, asyncio.CancelledError if how == "cancelled" else ServerDied)
 
-    begun = time.monotonic()
-    asyncio.run(give_up())
+    asyncio.run(asyncio.wait_for(give_up(), 60))
     assert alive(mark) == []
-    assert time.monotonic() - begun < 10
 
 
 def test_arguments_that_are_no_json_are_said_to_be_none() -> None:

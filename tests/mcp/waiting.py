@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dragoman.extensions.mcp.client import McpClient
 
 
-async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
         # What is waited for happens in another process.
         while not holds():  # noqa: ASYNC110
