@@ -71,7 +71,7 @@ def test_where_all_are_too_much_those_that_join_later_are_searched_and_one_that_
         agent = await opened(quay, waits=False)
         joined = asyncio.Event()
         agent.beside["mcp"].on_notice = lambda line: joined.set()
-        await asyncio.wait_for(joined.wait(), 20)
+        await asyncio.wait_for(joined.wait(), 60)
         await agent.run("one")
         await close_agent(agent)
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -225,7 +224,7 @@ def test_a_file_that_is_none_stops_nothing(place: Place, serve: Serve, kind: str
         case _:
             path.symlink_to(path)
     serve("text: Hello.")
-    done = place.ask("hi", "--trust", timeout_s=15)
+    done = place.ask("hi", "--trust")
     assert (done.code, done.out) == (0, "Hello.\n"), done
 
 
@@ -235,10 +234,8 @@ def test_a_file_that_is_none_stops_nothing(place: Place, serve: Serve, kind: str
 def test_what_a_server_offers_is_kept_in_bounds(place: Place, serve: Serve) -> None:
     configure(place, h=hostile())
     asked = serve("text: Hello.")
-    began = time.monotonic()
     done = place.ask("hi")
     assert (done.code, done.out) == (0, "Hello.\n"), done
-    assert time.monotonic() - began < 15
     tools = {tool["name"]: tool for tool in asked.requests[0]["tools"]}
     assert tools["read_file"]["description"] != "I am the built-in one."
     assert "mcp__h__read_file" in tools
@@ -255,10 +252,8 @@ def test_a_call_ends_and_the_conversation_goes_on(place: Place, serve: Serve, na
     asked = serve(
         script(calls((f"mcp__h__{name}", {"x": "a" * 40 + "!"} if name in ("bomb", "slow_pattern", "far") else {})), "text: Done.")
     )
-    began = time.monotonic()
     done = place.ask("Go", *ALLOW)
     assert (done.code, done.out) == (0, "Done.\n"), done
-    assert time.monotonic() - began < 20
     assert "\x1b" not in done.err
     assert len(told(asked)) < 2_000_000
     if name == "flood":
