@@ -71,7 +71,7 @@ def test_a_script_of_sed_that_is_allowed_leaves_nothing(script: str) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in").write_text("x touch PWN\ny/x]w PWN\n")
-        subprocess.run(["sed", script, "in"], cwd=folder, capture_output=True, timeout=10, check=False)
+        subprocess.run(["sed", script, "in"], cwd=folder, capture_output=True, timeout=60, check=False)
         assert [path.name for path in Path(folder).iterdir()] == ["in"]
 
 
@@ -81,4 +81,4 @@ def test_a_script_of_sed_that_is_allowed_leaves_nothing(script: str) -> None:
 def test_no_script_takes_long_to_read(script: str) -> None:
     began = time.process_time()
     assert find_reads(["sed", script]) is None
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < 5, "a millisecond; without a bound, for ever"
