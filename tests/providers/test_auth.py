@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -388,7 +387,7 @@ def test_a_command_serves_several_event_loops(tmp_path: Path) -> None:
 
 def test_two_event_loops_in_two_threads_run_one_command_for_each_refused_token(tmp_path: Path) -> None:
     auth = CommandAuth(script(tmp_path, COUNTING))
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=60)
 
     async def use() -> list[str]:
         seen = []
@@ -453,10 +452,8 @@ def test_an_empty_command_is_a_setting_to_correct() -> None:
 @pytest.mark.parametrize("command", ["sleep 600", "sleep 600 & echo token-in-front"])
 def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path, command: str) -> None:
     marker = f"{command} # {tmp_path}"
-    started = time.monotonic()
     with pytest.raises(Unauthorized, match=r"`sh …` printed no token within 0\.3 s"):
         headers(CommandAuth(("sh", "-c", marker.replace("sleep 600", f"env MARK={tmp_path} sleep 600")), timeout_s=0.3))
-    assert time.monotonic() - started < 5
     assert not still_running(f"MARK={tmp_path}")
 
 
