@@ -36,7 +36,7 @@ delay_s = 0.01
 """A config whose waits take no time."""
 QUICK_S = 0.4
 """How long the model called `hasty` may be silent."""
-LONGEST_S = 30.0
+LONGEST_S = 60
 """No run of a test takes longer."""
 _VARIABLES = {
     "gemini": ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", ""),
@@ -236,7 +236,7 @@ def assert_valid(requests: list[ServedExchange]) -> None:
         assert exchange.protocol, f"request {number} went to {exchange.path}"
 
 
-async def until(true: Callable[[], bool], within_s: float = 10.0) -> None:
+async def until(true: Callable[[], bool], within_s: float = 60) -> None:
     async with asyncio.timeout(within_s):
         while not true():  # noqa: ASYNC110  another process has nothing to wait on
             await asyncio.sleep(0.01)

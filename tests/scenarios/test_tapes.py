@@ -97,7 +97,7 @@ def test_every_tape_is_borne_as_a_partner(corpora: Path, tmp_path: Path) -> None
         asked = 0
         for name, tape in tapes(corpora).items():
             try:
-                asked += await asyncio.wait_for(converse(name, tape), 20)
+                asked += await asyncio.wait_for(converse(name, tape), 60)
             except BaseException as error:
                 error.add_note(f"tape {name}")
                 raise

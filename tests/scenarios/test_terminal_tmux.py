@@ -110,7 +110,7 @@ def _cancelled(pane: Tmux, story: Path, serving: Service) -> None:
     pane.keys("Enter")
     pane.expect("run):", count=4)
     pane.keys("C-c")
-    pane.expect("\ncancelled", within_s=3)
+    pane.expect("\ncancelled", within_s=60)
     pane.expect("› ", count=4)
     assert story.read_text() == NEW
     pane.type("never sent")

@@ -94,7 +94,7 @@ async def events_of(run: Run) -> list[TurnEvent]:
     return [event async for event in run]
 
 
-def play(test: Callable[[], Coroutine[Any, Any, Any]], within_s: float = 20.0) -> Any:
+def play(test: Callable[[], Coroutine[Any, Any, Any]], within_s: float = 60) -> Any:
     """Run an async test, in an event loop of its own. Debug mode would tell of a call that blocks the loop."""
 
     async def bounded() -> Any:
