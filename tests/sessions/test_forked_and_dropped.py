@@ -52,7 +52,7 @@ def test_a_forked_child_leaves_the_log_to_its_parent(tmp_path: Path, way: str) -
     path = tmp_path / f"{SESSION}.jsonl"
     run = [sys.executable, "-W", "error", "-c", IN_CHILD, str(path), way]
     tests = str(Path(__file__).parent.parent)
-    done = subprocess.run(run, capture_output=True, text=True, timeout=30, check=False, env=os.environ | {"PYTHONPATH": tests})
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False, env=os.environ | {"PYTHONPATH": tests})
     *child, parent = done.stdout.splitlines()
     assert parent == "[1, 2, 3, 4, 5] 0 b'' True", done
     assert (child[:1] or [""])[0] == ("it belongs to the process that this one was forked from 3 False" if way == "append" else "")
@@ -78,7 +78,7 @@ agent = dm.Agent(provider, workspace=WorkspaceOptions(folder, describe=False), s
 agent.run_sync("first")
 child = multiprocessing.get_context("fork").Process(target=use, args=(agent,))
 child.start()
-child.join(20)
+child.join(60)
 print("child", child.exitcode)
 print(agent.run_sync("second").text)
 agent.close()
@@ -100,7 +100,7 @@ def test_an_agent_refuses_to_go_on_in_a_forked_child(tmp_path: Path) -> None:
 def drop(held: list[object], told: Sized) -> None:
     """Let go of it, and wait until that was told: the thread of `run_sync` may hold on for a moment to what it ran last."""
     held.clear()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not told and time.monotonic() < deadline:
         gc.collect()
         time.sleep(0.01)
@@ -141,7 +141,7 @@ def test_an_agent_that_is_dropped_lets_go_of_its_session(tmp_path: Path, way: st
     journal, _ = open_for_writing(log)
     journal.close()
     for thread in threads_of_agents():
-        thread.join(5)
+        thread.join(60)
     assert not threads_of_agents(), "and the thread of run_sync ends"
 
 

@@ -93,7 +93,7 @@ class SlowDisk:
     def fdatasync(self, descriptor: int) -> None:
         self.begun += 1
         self.entered.release()
-        assert self.let_go.acquire(timeout=10)
+        assert self.let_go.acquire(timeout=60)
         self._real(descriptor)
 
 

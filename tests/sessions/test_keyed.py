@@ -186,7 +186,7 @@ else:
         assert racer.stdout is not None
         said.append(racer.stdout.readline().strip())
     for racer in racers:
-        racer.communicate(timeout=20)
+        racer.communicate(timeout=60)
     assert sorted(said) == ["in use", "in use", "in use", "won"]
     assert len(store_in(kind, tmp_path).list()) == 1
 

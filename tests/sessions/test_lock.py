@@ -72,7 +72,7 @@ def start_holder(log: Log, kind: str) -> subprocess.Popen[bytes]:
 
 def stop(holder: subprocess.Popen[bytes]) -> None:
     holder.kill()
-    holder.wait(10)
+    holder.wait(60)
     assert holder.stdout
     holder.stdout.close()
 
