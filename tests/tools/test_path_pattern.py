@@ -136,7 +136,7 @@ def test_double_stars_stand_for_any_directories(path: list[str], data: st.DataOb
 
 def test_no_pattern_takes_long() -> None:
     deep = "/".join(["a" * 50] * 200)
-    start = time.monotonic()
+    start = time.process_time()
     assert not means("/".join(["**", "*a*a*a*a*b"] * 20), deep)
     assert not means("*a" * 100 + "b", "x/" + "a" * 200)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5

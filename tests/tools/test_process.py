@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,30 +130,26 @@ WAYS = [*leaving("")]
 @pytest.mark.parametrize("way", WAYS)
 def test_after_a_timeout_nobody_is_left(way: str) -> None:
     sleep = marked_sleep()
-    start = time.monotonic()
-    ended = asyncio.run(bash(leaving(sleep)[way], timeout_s=0.5))
+    ended = asyncio.run(asyncio.wait_for(bash(leaving(sleep)[way], timeout_s=0.5), 60))
     assert ended.timed_out
-    assert time.monotonic() - start < 0.5 + 3
-    assert gone_within(20, sleep)
+    assert gone_within(60, sleep)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_after_a_cancel_nobody_is_left(way: str) -> None:
     sleep = marked_sleep()
 
-    async def main() -> float:
+    async def main() -> None:
         ready = asyncio.Event()
         task = asyncio.create_task(bash(leaving(sleep)[way], lambda data: ready.set()))
         await ready.wait()
-        assert await asyncio.to_thread(started_within, 20, sleep)
-        start = time.monotonic()
+        assert await asyncio.to_thread(started_within, 60, sleep)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return time.monotonic() - start
 
-    assert asyncio.run(main()) < 1
-    assert gone_within(20, sleep)
+    asyncio.run(asyncio.wait_for(main(), 120))
+    assert gone_within(60, sleep)
 
 
 AGENT = """
@@ -168,10 +165,10 @@ asyncio.run(run_process(["/bin/bash", "-c", sys.argv[1]], directory="/", env=chi
 def test_after_our_death_nobody_is_left(way: str) -> None:
     sleep = marked_sleep()
     with agent_running(leaving(sleep)[way]) as agent:
-        assert started_within(20, sleep)
+        assert started_within(60, sleep)
         agent.send_signal(signal.SIGKILL)
-        assert agent.wait(5) == -signal.SIGKILL
-    assert gone_within(20, sleep)
+        assert agent.wait(60) == -signal.SIGKILL
+    assert gone_within(60, sleep)
 
 
 @contextmanager
@@ -200,8 +197,8 @@ def test_the_watcher_ends_when_we_die() -> None:
         watchers = [pid for pid in alive("dragoman-watcher") if parent(pid) == agent.pid]
         assert len(watchers) == 1
         agent.kill()
-        agent.wait(5)
-    deadline = time.monotonic() + 3
+        agent.wait(60)
+    deadline = time.monotonic() + 60
     while set(watchers) & set(alive("dragoman-watcher")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -214,9 +211,9 @@ def test_one_call_does_not_end_another() -> None:
         ready = asyncio.Event()
         other = asyncio.create_task(bash(f"(setsid {sleep} &); echo ready; {sleep}", lambda data: ready.set()))
         await ready.wait()
-        assert await asyncio.to_thread(started_within, 20, sleep, 2)
-        await bash("sleep 5 & true")
-        await bash("sleep 5", timeout_s=0.1)
+        assert await asyncio.to_thread(started_within, 60, sleep, 2)
+        await bash("sleep 300 & true")
+        await bash("sleep 300", timeout_s=0.1)
         assert len(alive(sleep)) == 2
         other.cancel()
         await asyncio.wait([other])
@@ -228,9 +225,7 @@ def test_one_call_does_not_end_another() -> None:
 def test_what_stays_in_the_background_neither_blocks_nor_stays() -> None:
     sleep = marked_sleep()
     out = bytearray()
-    start = time.monotonic()
-    ended = asyncio.run(bash(f"{sleep} & (setsid nohup {sleep} &); echo done", out.extend))
-    assert time.monotonic() - start < 5
+    ended = asyncio.run(asyncio.wait_for(bash(f"{sleep} & (setsid nohup {sleep} &); echo done", out.extend), 60))
     assert (bytes(out), ended) == (b"done\n", Exit(0))
     assert not alive(sleep)
 
@@ -272,7 +267,7 @@ def test_a_cancel_while_it_starts_leaves_nothing() -> None:
             assert task.cancelled()
 
     asyncio.run(main())
-    assert gone_within(20, sleep)
+    assert gone_within(60, sleep)
 
 
 def test_a_loop_that_ends_while_it_starts_is_not_held_up() -> None:
@@ -286,20 +281,19 @@ def test_a_loop_that_ends_while_it_starts_is_not_held_up() -> None:
         assert not task.done()
 
     for steps in range(10):
-        start = time.monotonic()
-        asyncio.run(main(steps))
-        assert time.monotonic() - start < 3
-    assert gone_within(20, sleep)
+        thread = threading.Thread(target=lambda steps=steps: asyncio.run(main(steps)), daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive(), steps
+    assert gone_within(60, sleep)
 
 
 def test_it_works_off_the_main_thread() -> None:
     """`run_sync` drives its loop in a thread of its own."""
-    import threading
-
     ended: list[Exit] = []
     thread = threading.Thread(target=lambda: ended.append(asyncio.run(bash("exit 4"))))
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert ended == [Exit(4)]
 
 
@@ -319,13 +313,14 @@ def test_nothing_stays_open() -> None:
 
 def test_dead_processes_that_nobody_collects_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some containers have no init that collects orphans. Here the dead one is our own child, and we do not collect it."""
-    monkeypatch.setattr(module, "GRACE_S", 20.0)
+    monkeypatch.setattr(module, "GRACE_S", 600.0)
     dead = subprocess.Popen(["true"], start_new_session=True)
     try:
         os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
-        start = time.monotonic()
-        end_processes(dead.pid, "")
-        assert time.monotonic() - start < 5
+        ending = threading.Thread(target=end_processes, args=(dead.pid, ""), daemon=True)
+        ending.start()
+        ending.join(60)
+        assert not ending.is_alive()
     finally:
         dead.wait()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,17 +100,15 @@ def test_it_is_ended_when_it_takes_too_long(tmp_path: Path) -> None:
 def test_a_cancel_ends_it(tmp_path: Path) -> None:
     slow = program(tmp_path / "rg", "echo x; sleep 1000")
 
-    async def main() -> float:
+    async def main() -> None:
         begun = asyncio.Event()
         task = asyncio.create_task(run_ripgrep(slow, [], str(tmp_path), lambda data: begun.set()))
         await begun.wait()
-        start = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return time.monotonic() - start
 
-    assert asyncio.run(main()) < 1
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_what_it_complains_of_is_bounded(tmp_path: Path) -> None:

@@ -346,7 +346,7 @@ def test_reads_run_side_by_side() -> None:
             return output()
 
         bench = Bench([PlainTool("read", meet)])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             reports = await bench.scheduler.run([ToolCall("1", "read"), ToolCall("2", "read")])
         assert [report.outcome for report in reports] == ["finished", "finished"]
 
@@ -422,7 +422,7 @@ def test_an_open_question_holds_up_no_ready_sibling() -> None:
         bench = Bench([PlainTool("fetch"), PlainTool("read", act)], lambda call: question if call.name == "fetch" else Allow())
         bench.when_finished("2", told.set)
         task = asyncio.create_task(bench.scheduler.run([ToolCall("1", "fetch"), ToolCall("2", "read")]))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await read.wait()
             await told.wait()
             assert bench.states("1") == ["validating", "awaiting_approval"]
@@ -446,7 +446,7 @@ def test_a_write_is_asked_about_while_earlier_reads_still_run() -> None:
 
         tools = [PlainTool("read", until_asked), PlainTool("write", read_only=False)]
         bench = Bench(tools, lambda call: ask() if call.name == "write" else Allow())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             reports = await bench.scheduler.run([ToolCall("1", "read"), ToolCall("2", "write")])
         assert [report.outcome for report in reports] == ["finished", "finished"]
 

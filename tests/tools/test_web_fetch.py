@@ -72,7 +72,7 @@ class Fetching:
 def fetching(handler: Handler, test: Callable[[Fetching], Awaitable[Any]], tls: Any = None, **options: Any) -> Any:
     async def run() -> Any:
         async with serving(handler, tls=tls) as server:
-            return await asyncio.wait_for(test(Fetching(server, **options)), 30)
+            return await asyncio.wait_for(test(Fetching(server, **options)), 60)
 
     return asyncio.run(run())
 
@@ -277,7 +277,7 @@ def test_a_server_that_never_ends_is_left(where: str) -> None:
 
     async def test(web: Fetching) -> ToolOutput:
         output = await web.fetch()
-        await asyncio.wait_for(web.server.hung_up.wait(), 5)
+        await asyncio.wait_for(web.server.hung_up.wait(), 60)
         return output
 
     output = fetching(handler, test, limits=FetchLimits(total_s=0.4))
@@ -294,7 +294,7 @@ def test_a_cancel_closes_the_connection() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(web.server.hung_up.wait(), 5)
+        await asyncio.wait_for(web.server.hung_up.wait(), 60)
 
     fetching(handler, test)
 
@@ -309,7 +309,7 @@ def test_no_connection_is_kept() -> None:
 
     async def test(web: Fetching) -> None:
         assert page_of(await web.fetch()) == "x"
-        await asyncio.wait_for(web.server.hung_up.wait(), 5)
+        await asyncio.wait_for(web.server.hung_up.wait(), 60)
 
     fetching(always(answer(b"x")), test, pin=pin)
 

@@ -80,7 +80,7 @@ def fetched(
                 return PinnedTransport(address, proxy=proxy.url, tls=trust)
 
             output = await asyncio.wait_for(
-                WebFetch(pin, resolve=resolve, rules=rules or HostRules()).run({"url": url}, lambda text: None), 20
+                WebFetch(pin, resolve=resolve, rules=rules or HostRules()).run({"url": url}, lambda text: None), 60
             )
             return output, proxy
 

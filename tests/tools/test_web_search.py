@@ -273,7 +273,7 @@ def test_a_cancel_ends_the_request(protocol: str) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.hung_up.wait(), 5)
+        await asyncio.wait_for(server.hung_up.wait(), 60)
         await provider.aclose()
 
     against(silent, HttpTransport(), test)
@@ -408,7 +408,7 @@ def test_searxng_can_be_cancelled() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        await asyncio.wait_for(server.hung_up.wait(), 5)
+        await asyncio.wait_for(server.hung_up.wait(), 60)
 
     against(silent, HttpTransport(), test)
 
