@@ -316,7 +316,7 @@ def test_threads_do_not_mix(collected: Collected) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     expected = [(f"thread {number}", [(f"invoke_agent {number}", [("chat scripted", [])])]) for number in range(8)]
     assert sorted(collected.tree()) == expected
 
