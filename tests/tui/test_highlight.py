@@ -96,4 +96,4 @@ def test_a_long_line_takes_linear_time(piece: str) -> None:
     start = time.process_time()
     for language in LANGUAGES:
         highlight(piece * (MOST_CHARS // len(piece)), language)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 5

