@@ -179,7 +179,7 @@ def test_eight_threads_share_a_memo(hasty_threads: None) -> None:
 
 
 def test_threads_that_compute_a_value_at_once_are_given_the_same_object() -> None:
-    together = threading.Barrier(4, timeout=30)
+    together = threading.Barrier(4, timeout=60)
 
     def compute(message: Message) -> list[str]:
         together.wait()  # all four compute it
