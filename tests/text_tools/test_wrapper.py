@@ -603,7 +603,7 @@ def test_from_many_threads_each_agent_gets_what_was_made_of_its_own_tools(hasty_
 
 
 def test_threads_that_ask_at_once_are_given_the_same_object() -> None:
-    together = threading.Barrier(4, timeout=30)
+    together = threading.Barrier(4, timeout=60)
 
     def make(tools: tuple[ToolSpec, ...]) -> Message:
         together.wait()  # all four make it
