@@ -46,8 +46,8 @@ class Http2Service:
         try:
             yield self
         finally:
-            stop.result(20)()
-            thread.join(20)
+            stop.result(60)()
+            thread.join(60)
 
     async def _serve(self, config: Config, stop: Future[Callable[[], None]]) -> None:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()

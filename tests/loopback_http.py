@@ -175,6 +175,6 @@ def against(handler: Handler, transport: Transport, test: Callable[[Server], Any
 
     async def run() -> Any:
         async with serving(handler) as server, closing(transport):
-            return await asyncio.wait_for(test(server), 30)
+            return await asyncio.wait_for(test(server), 60)
 
     return asyncio.run(run())

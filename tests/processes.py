@@ -42,7 +42,7 @@ def gone_within(seconds: float, mark: str) -> bool:
 
 def wait_for_rest(pid: int, seconds: float = 0.3) -> None:
     """Wait until a process has nothing to do: it sleeps, and has not run for so long."""
-    deadline, since, before = time.monotonic() + 20, time.monotonic(), list[str]()
+    deadline, since, before = time.monotonic() + 60, time.monotonic(), list[str]()
     while time.monotonic() - since < seconds:
         assert time.monotonic() < deadline, "it never came to rest"
         fields = _fields(pid)

@@ -49,7 +49,7 @@ class Service:
         """The bodies it was sent, in order."""
         return [exchange.body for exchange in self.server.requests]
 
-    def expect(self, count: int, within_s: float = 20.0) -> None:
+    def expect(self, count: int, within_s: float = 60) -> None:
         """Wait until it has been sent so many requests."""
         until = time.monotonic() + within_s
         while len(self.server.requests) < count:
@@ -70,12 +70,12 @@ def service(script: str, **options: Any) -> Iterator[Service]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(60)
         yield Service(server)
     finally:
-        asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 
@@ -123,7 +123,7 @@ class Place:
         return process
 
     def run(
-        self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: str | bytes | None = None, timeout_s: float = 30
+        self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: str | bytes | None = None, timeout_s: float = 60
     ) -> Done:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         if can_be_forked(self.more_env | dict(env or {})):

@@ -45,7 +45,7 @@ class Got(msgspec.Struct):
 def run(source: Source, ask: Callable[[MockServer], Awaitable[Any]], **options: Any) -> Any:
     async def within() -> Any:
         async with MockServer(source, **options) as server:
-            return await asyncio.wait_for(ask(server), 20)
+            return await asyncio.wait_for(ask(server), 60)
 
     return asyncio.run(within())
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from program import KEY, Place, heed_signals
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60
 """How long a test waits for what must come. A machine with much to do is slow."""
 MODEL = "anthropic/claude-opus-5"
 MARK = "› "
@@ -171,7 +171,7 @@ class Tmux:
 
     def run(self, *arguments: str) -> str:
         command = ["tmux", "-L", self._socket, "-f", os.devnull, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=heed_signals, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, preexec_fn=heed_signals, timeout=60)
         return done.stdout
 
     def close(self) -> None:

@@ -36,16 +36,16 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dm.testing.MockServer]:
     loop, server = asyncio.new_event_loop(), dm.testing.MockServer(at_the_quay)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(60)
     for name in ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, "key-for-tests")
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
     yield server
-    asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(server.aclose(), loop).result(60)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    thread.join(60)
     loop.close()
 
 

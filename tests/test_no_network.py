@@ -95,7 +95,7 @@ def test_unix_sockets_work(tmp_path: Path) -> None:
         thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
         thread.start()
         client.connect(address)
-        thread.join(5)
+        thread.join(60)
         accepted[0].close()
 
 
