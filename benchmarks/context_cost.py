@@ -12,6 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.context_traces import Trace, traces
+from benchmarks.corpora import NO_CORPORA
 from benchmarks.table import Cell, Table
 from dragoman.context.economics import Rates, rates_of
 from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, replay
@@ -59,7 +60,7 @@ def run(quick: bool) -> list[Table]:
 def measure(*, quick: bool) -> tuple[list[Table], list[Check]]:
     found = traces()
     if not found:
-        return [Table("What pruning costs", ["session"], [], ["the sessions are not beside this checkout (../shared/corpora/traces)"])], []
+        return [Table("What pruning costs", ["session"], [], [NO_CORPORA])], []
     services = dict(list(SERVICES.items())[:1]) if quick else SERVICES
     tables: list[Table] = []
     costs: dict[tuple[str, str, bool, PolicyName, str], ReplayCost] = {}

@@ -1,4 +1,4 @@
-"""Real sessions for the context benchmark, read in place from ../shared/corpora/traces: nothing of them is copied.
+"""Real sessions for the context benchmark, read in place from the folder `traces` of other programs' data: nothing of them is copied.
 
 pi and Claude Code are read as `dragoman sessions import` reads them; Cline and SWE-agent have readers here. SWE-agent wrote down neither
 time nor usage: a call is taken to be made every 20 seconds, its result 10 seconds later, and sizes are estimates.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.corpora import CORPORA
 from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.context.view import View
 from dragoman.loop.history import History
@@ -19,7 +19,7 @@ from dragoman.values.messages import FinishReason, Message, Response, Text, Tool
 from dragoman.values.record import Entry
 from dragoman.values.usage import Usage
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"
+FOLDER = CORPORA / "traces"
 CLAUDE_SCALE = 1.2
 """Tokens Claude makes of one of our raw estimate, measured on the sessions that report usage."""
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.corpora import CORPORA
 from benchmarks.table import Table
 from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
@@ -22,7 +23,7 @@ from dragoman.policy.judge import PREFIX_KEY, Law, MustAsk, grant_key, judge
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolSpec
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "traces"
+FOLDER = CORPORA / "traces"
 UNKNOWN_WORKSPACE = "/project"
 SHELLS = {"bash", "run_shell", "shell", "execute_command", "run_commands"}
 

@@ -11,13 +11,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from benchmarks.corpora import CORPORA
 from benchmarks.table import Table, machine
 from dragoman.text_tools import StreamParser, parse
 
-CORPUS = Path(__file__).resolve().parent.parent.parent / "shared" / "corpora" / "text_tools_dev.jsonl"
+CORPUS = CORPORA / "text_tools_dev.jsonl"
 TIERS = ("positive", "positive_stream", "negative_plain", "negative_tool_choice_none", "negative_marked")
 CHUNK = 20
 TOOLS: list[dict[str, Any]] = [

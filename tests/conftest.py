@@ -20,6 +20,7 @@ import pytest
 from dragoman.base.words import speak_for_program
 from dragoman.providers import stored_keys
 from dragoman.testing.network import no_network
+from outside_folders import CORPORA, NO_CORPORA
 from prepared import end_prepared
 from program import Place, Service, service
 
@@ -93,11 +94,10 @@ def every_offset(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def corpora() -> Path:
-    """The folder of shared corpora beside the checkout. They are read in place and never copied into the project."""
-    folder = ROOT.parent / "shared" / "corpora"
-    if not folder.is_dir():
-        pytest.skip("the shared corpora are not beside this checkout (../shared/corpora)")
-    return folder
+    """The folder of other programs' data. It is read in place and never copied into the project."""
+    if not CORPORA.is_dir():
+        pytest.skip(NO_CORPORA)
+    return CORPORA
 
 
 AMBIENT = re.compile(

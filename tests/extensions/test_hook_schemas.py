@@ -61,7 +61,7 @@ def schemas(corpora: Path) -> dict[str, Any]:
     """By event and side: `PreToolUse.input`."""
     archive = corpora / "public" / "codex_hooks_schema.tar.xz"
     if not archive.is_file():
-        pytest.skip("the schemas of Codex are not beside this checkout")
+        pytest.skip(f"no {archive}: the published schemas of Codex's hooks, packed; nothing is wrong without them")
     found: dict[str, Any] = {}
     with tarfile.open(archive) as files:
         for member in files:

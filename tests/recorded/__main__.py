@@ -13,8 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from outside_folders import NO_RECORDINGS, RECORDINGS
 from recorded import answers, validation
-from recorded.exchanges import ABSENT, FOLDER, PROTOCOLS, are_there
+from recorded.exchanges import PROTOCOLS, are_there
 from recorded.report import AnswerReport, Reasons, RequestReport, answer_details, report_answers, report_requests, request_details
 
 _SHOWN = 20
@@ -26,7 +27,7 @@ def main() -> int:
     parser.add_argument("--details", type=Path, metavar="FILE", help="write the verdict on every exchange there, as JSON lines")
     options = parser.parse_args()
     if not are_there():
-        print(ABSENT, file=sys.stderr)
+        print(NO_RECORDINGS, file=sys.stderr)
         return 2
     protocols = [options.protocol] if options.protocol else PROTOCOLS
     read = [report_answers(protocol) for protocol in protocols]
@@ -39,7 +40,7 @@ def main() -> int:
 
 
 def _print(read: list[AnswerReport], asked: list[RequestReport]) -> int:
-    print(f"Recordings in {FOLDER}\n")
+    print(f"Recordings in {RECORDINGS}\n")
     _table("answers", answers.VERDICTS, {report.protocol: report.verdicts for report in read})
     _reasons(sum((report.reasons for report in read), Counter()))
     print(f"\n{sum(report.bad for report in read)} answers are lost, misread or refused.\n")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from recorded.exchanges import ABSENT, FOLDER, are_there
+from outside_folders import NO_RECORDINGS, RECORDINGS
+from recorded.exchanges import are_there
 
 
 @pytest.fixture(scope="session")
 def recordings() -> Path:
     """The folder of recordings."""
     if not are_there():
-        pytest.skip(ABSENT)
-    return FOLDER
+        pytest.skip(NO_RECORDINGS)
+    return RECORDINGS

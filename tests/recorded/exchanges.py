@@ -1,13 +1,11 @@
 """Recorded exchanges with real services: a folder of `*.jsonl` or `*.jsonl.xz` files, one exchange on each line.
 
-The recordings are not part of the project: they are read in place and never copied into it. The folder is `$DRAGOMAN_RECORDINGS`, or
-`../shared/recorded` beside the checkout.
+The recordings are not part of the project: they are read in place and never copied into it. `DRAGOMAN_RECORDINGS` names their folder.
 """
 
 from __future__ import annotations
 
 import lzma
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -15,15 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.values.profile import ProtocolName
+from outside_folders import RECORDINGS
 
 PROTOCOLS: tuple[ProtocolName, ...] = ("anthropic", "openai_chat", "openai_responses", "gemini")
-
-_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-FOLDER = Path(os.environ.get("DRAGOMAN_RECORDINGS") or _BESIDE)
-"""Read here: tests run without variables of ours."""
-IS_DEFAULT = FOLDER.resolve() == _BESIDE.resolve()
-"""Whether these are the recordings that the lists in known.py were written for."""
-ABSENT = f"no recordings in {FOLDER}; name a folder of them with DRAGOMAN_RECORDINGS=/some/folder"
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -52,11 +44,11 @@ class Exchange(msgspec.Struct, frozen=True):
         return self.request if isinstance(self.request, dict) else {}
 
 
-def are_there(folder: Path = FOLDER) -> bool:
+def are_there(folder: Path = RECORDINGS) -> bool:
     return folder.is_dir() and any(_files(folder))
 
 
-def read_exchanges(protocol: ProtocolName, folder: Path = FOLDER) -> Iterator[Exchange]:
+def read_exchanges(protocol: ProtocolName, folder: Path = RECORDINGS) -> Iterator[Exchange]:
     """Every exchange of a protocol, in the order of the files' names."""
     for path in _files(folder):
         # A file that is named for another protocol need not be unpacked.

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dragoman.values.profile import ProtocolName
+from outside_folders import RECORDINGS
 from recorded import answers, known, validation
 from recorded.answers import Answer, judge_answers
-from recorded.exchanges import FOLDER, read_exchanges
+from recorded.exchanges import read_exchanges
 from recorded.validation import Asked, judge_requests
 
 Reasons = Counter[tuple[str, str]]
@@ -44,7 +45,7 @@ class RequestReport:
     unexplained: list[str] = field(default_factory=list)
 
 
-def report_answers(protocol: ProtocolName, folder: Path = FOLDER) -> AnswerReport:
+def report_answers(protocol: ProtocolName, folder: Path = RECORDINGS) -> AnswerReport:
     report = AnswerReport(protocol, asyncio.run(judge_answers(read_exchanges(protocol, folder))))
     for answer in report.judged:
         _count_answer(answer, report)
@@ -69,7 +70,7 @@ def _count_changes(answer: Answer, report: AnswerReport) -> None:
             report.unexplained_changes.append(f"{_brief(*found)} [{answer.exchange.source}]")
 
 
-def report_requests(protocol: ProtocolName, folder: Path = FOLDER) -> RequestReport:
+def report_requests(protocol: ProtocolName, folder: Path = RECORDINGS) -> RequestReport:
     report = RequestReport(protocol, judge_requests(read_exchanges(protocol, folder)))
     for asked in report.judged:
         report.verdicts[asked.verdict] += 1

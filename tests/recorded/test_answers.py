@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.values.profile import ProtocolName
+from outside_folders import ARE_USUAL_RECORDINGS
 from recorded import known
 from recorded.answers import BAD
-from recorded.exchanges import IS_DEFAULT, PROTOCOLS
+from recorded.exchanges import PROTOCOLS
 from recorded.report import AnswerReport, report_answers
 
 
@@ -19,7 +20,7 @@ def test_every_answer_is_read_as_it_was_meant_and_goes_back_as_it_came(protocol:
     assert report.judged
     assert not report.unexplained, "\n".join(report.unexplained)
     assert not report.unexplained_changes, "\n".join(report.unexplained_changes)
-    if IS_DEFAULT:
+    if ARE_USUAL_RECORDINGS:
         assert report.bad <= known.MOST[protocol]
         assert not _needless(report), "take it out of known.py"
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.values.profile import ProtocolName
+from outside_folders import ARE_USUAL_RECORDINGS
 from recorded import known
-from recorded.exchanges import IS_DEFAULT, PROTOCOLS
+from recorded.exchanges import PROTOCOLS
 from recorded.report import report_requests
 
 
@@ -17,7 +18,7 @@ def test_validators_agree_with_the_services(protocol: ProtocolName, recordings: 
     report = report_requests(protocol, recordings)
     assert report.judged
     assert not report.unexplained, "\n".join(report.unexplained)
-    if IS_DEFAULT:
+    if ARE_USUAL_RECORDINGS:
         rules = {rule.reason for rule in (*known.REFUSED_BY_US, *known.LET_PASS) if rule.shown_by == protocol}
         needless = rules.difference(why for _, why in report.reasons)
         assert not needless, "take it out of known.py"

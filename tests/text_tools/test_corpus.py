@@ -1,4 +1,4 @@
-"""Model outputs from other projects' parser tests. Read from the shared corpora, never copied."""
+"""Model outputs from other projects' parser tests. They are read in place, never copied."""
 
 from __future__ import annotations
 
