@@ -21,6 +21,7 @@ from destinations import MAIN, rules_of
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.testing.mock.server import MockServer, ServedExchange
 from dragoman.testing.script import Source
+from prepared import can_be_forked, run_prepared
 from program import NO_SERVERS, heed_signals
 
 KEY = "sk-test-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -141,12 +142,30 @@ class Desk:
     ) -> Ended:
         async with self.server(script, **(server or {})) as service:
             self.url = service.url
-            async with self.started(*arguments, **options) as process:
-                ended = await finished(process)
+            ended = await self._run_once(*arguments, **options)
             ended.requests = service.requests
         if not violations:
             assert_valid(ended.requests)
         return ended
+
+    async def _run_once(self, *arguments: str, env: Mapping[str, str] | None = None, python: tuple[str, ...] = (), **options: Any) -> Ended:
+        """One run to its end: forked off a process that has the program loaded, where nothing asks for a start of its own."""
+        if python or not can_be_forked(env or {}):
+            async with self.started(*arguments, env=env, python=python, **options) as process:
+                return await finished(process)
+        self.configure(options.pop("config", QUICK))
+        stdin = options.pop("stdin", None)
+        words = self._words(*arguments, **options)
+        variables = {name: value for name, value in self.environment(**(env or {})).items() if name != "PYTHONPATH"}
+        began_s = time.monotonic()
+        code, out, err = await asyncio.to_thread(run_prepared, words, variables, str(self.workspace), stdin, LONGEST_S)
+        ended = Ended(code, out.decode(), err.decode(), time.monotonic() - began_s, [])
+        return checked(ended, streams_json="stream-json" in arguments)
+
+    def _words(self, *arguments: str, prompt: str | None = "Do it.", model: str | None = None) -> list[str]:
+        """Its arguments."""
+        name = self.model if model is None else model
+        return [*(["-m", name] if name else []), *arguments, *(["-p", prompt] if prompt is not None else [])]
 
     @asynccontextmanager
     async def started(
@@ -161,9 +180,7 @@ class Desk:
     ) -> AsyncIterator[Started]:
         """The program, running. It is ended with the block, whatever happens."""
         self.configure(config)
-        name = self.model if model is None else model
-        command = [sys.executable, *python, "-m", "dragoman", *(["-m", name] if name else []), *arguments]
-        command += ["-p", prompt] if prompt is not None else []
+        command = [sys.executable, *python, "-m", "dragoman", *self._words(*arguments, prompt=prompt, model=model)]
         began_s = time.monotonic()
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -208,14 +225,14 @@ async def finished(started: Started) -> Ended:
     code = started.process.returncode
     assert code is not None
     ended = Ended(code, (b"".join(started.lines) + out).decode(), err.decode(), time.monotonic() - started.began_s, [])
-    if started.streams_json:
-        ended.events = [json.loads(line) for line in ended.out.splitlines()]
-    check(ended, streams_json=started.streams_json)
-    return ended
+    return checked(ended, streams_json=started.streams_json)
 
 
-def check(ended: Ended, *, streams_json: bool) -> None:
+def checked(ended: Ended, *, streams_json: bool) -> Ended:
+    """The same run with its events read, after it was seen that what must be so is so."""
     everything = ended.out + ended.err
+    if streams_json:
+        ended.events = [json.loads(line) for line in ended.out.splitlines()]
     assert "Traceback" not in everything, everything
     assert "Exception ignored" not in everything, everything
     assert "never retrieved" not in everything, everything
@@ -228,6 +245,7 @@ def check(ended: Ended, *, streams_json: bool) -> None:
         assert kinds.count("result") == 1, kinds
         assert kinds[-1] == "result", kinds
         assert ended.events[-1]["exit_code"] == ended.code
+    return ended
 
 
 def assert_valid(requests: list[ServedExchange]) -> None:
