@@ -134,8 +134,8 @@ TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(N
 
 
 def examples(count: int) -> settings:
-    """As many in the default profile, and as many times more as another asks for."""
-    return settings(max_examples=max(1, count * settings().max_examples // 60))
+    """A third of them in the default profile, and as many times more as another asks for: `HYPOTHESIS_PROFILE=long`."""
+    return settings(max_examples=max(1, count * settings().max_examples // 120))
 
 
 @given(

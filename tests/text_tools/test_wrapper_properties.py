@@ -84,6 +84,10 @@ def read(text: str, dialect: str, cuts: list[int], finish: FinishReason = Finish
     return events, events[-1].response
 
 
+FEWER = hypothesis.settings(max_examples=max(1, hypothesis.settings().max_examples // 4))
+"""For what is tried with every dialect or service."""
+
+
 @given(st.data(), st.sampled_from(SOME), st.lists(st.integers(1, 400), max_size=12))
 def test_however_it_is_cut_the_answer_is_the_same(data: st.DataObject, dialect: str, cuts: list[int]) -> None:
     text = data.draw(answers(dialect, with_faults=True))
@@ -98,7 +102,7 @@ def test_however_it_is_cut_the_answer_is_the_same(data: st.DataObject, dialect: 
 
 
 @pytest.mark.parametrize("dialect", dialects())
-@hypothesis.settings(max_examples=20)
+@FEWER
 @given(data=st.data())
 def test_an_answer_goes_back_to_the_letter(dialect: str, data: st.DataObject) -> None:
     """The server's cache holds the answer as it was written."""
@@ -136,6 +140,7 @@ placed = st.sampled_from(["system", "user"])
 
 
 @pytest.mark.parametrize("where", ALL)
+@FEWER
 @given(messages=damaged | lived(), settings=settings, tools=st.sampled_from([TOOLS, ()]), place=placed, dialect=st.sampled_from(SOME))
 def test_every_request_is_valid_and_knows_nothing_of_tools(
     where: str, messages: tuple[Message, ...], settings: Settings, tools: tuple[ToolSpec, ...], place: Any, dialect: str
@@ -154,6 +159,7 @@ def test_every_request_is_valid_and_knows_nothing_of_tools(
 
 
 @pytest.mark.parametrize("where", MAIN)
+@FEWER
 @given(messages=lived())
 def test_a_request_goes_on_from_the_last_and_costs_what_is_new(where: str, messages: tuple[Message, ...]) -> None:
     inner = connection(where, blobs=BLOBS)
@@ -172,6 +178,7 @@ def test_a_request_goes_on_from_the_last_and_costs_what_is_new(where: str, messa
 
 
 @pytest.mark.parametrize("where", MAIN)
+@FEWER
 @given(data=st.data())
 def test_calls_read_from_text_are_valid_where_tools_are_known(where: str, data: st.DataObject) -> None:
     """A conversation may change over at any time, and back."""
