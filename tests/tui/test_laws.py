@@ -43,7 +43,9 @@ SIZES = [(60, 20), (134, 50), (80, 24), (100, 30), (61, 45), (120, 21), (72, 33)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_no_line_is_lost_or_doubled_over_resizes(place: Place, columns: int) -> None:
+def test_no_line_is_lost_or_doubled_over_resizes(place: Place, columns: int, request: pytest.FixtureRequest) -> None:
+    if columns == 120:
+        only_with_every_terminal(request)
     drag(place, columns, [(*size, 0.05 if number % 2 == 0 else None) for number, size in enumerate(SIZES)])
 
 
