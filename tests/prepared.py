@@ -2,11 +2,12 @@
 
 It is the same program from its first line on: arguments, environment, folder, descriptors, signals and exit are its own. What is not its
 own is the start of the interpreter: where a test sets what an interpreter reads when it starts (`LANG`, `PYTHON…`) the start is a real
-one. So is each by `Place.start`, and with it every terminal; `DRAGOMAN_TEST_STARTS=real` makes all of them real.
+one. So is each in tmux, and each that is prepared by a function of its own; `DRAGOMAN_TEST_STARTS=real` makes all of them real.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
@@ -17,10 +18,12 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from typing import Any
 
 READ_BY_PYTHON = ("PYTHON", "LC_", "LANG")
 """How the names of variables begin that an interpreter reads when it starts."""
@@ -41,9 +44,17 @@ def can_be_forked(env: Mapping[str, str]) -> bool:
 class Forked:
     """The program under way, with these as its standard input, output and error. They are closed here."""
 
-    def __init__(self, arguments: Sequence[str | bytes], env: Mapping[str, str], cwd: str, descriptors: Sequence[int]) -> None:
+    def __init__(
+        self, arguments: Sequence[str | bytes], env: Mapping[str, str], cwd: str, descriptors: Sequence[int], *, own_terminal: bool = False
+    ) -> None:
         os.umask(umask := os.umask(0))
-        told = {"arguments": [os.fsdecode(each) for each in arguments], "env": dict(env), "cwd": cwd, "umask": umask}
+        told = {
+            "arguments": [os.fsdecode(each) for each in arguments],
+            "env": dict(env),
+            "cwd": cwd,
+            "umask": umask,
+            "own_terminal": own_terminal,
+        }
         asked = json.dumps(told).encode()
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._line.connect(_socket(env))
@@ -63,6 +74,14 @@ class Forked:
         finally:
             self._line.close()
 
+    def ended_within(self, timeout_s: float | None) -> int | None:
+        """Its exit code, as soon as it has one."""
+        if not select.select([self._line], [], [], timeout_s)[0]:
+            return None
+        code = self._number()
+        self._line.close()
+        return code
+
     def _number(self) -> int:
         got = b""
         while len(got) < 4:
@@ -70,6 +89,35 @@ class Forked:
             assert more, "the process that has the program loaded is gone"
             got += more
         return int.from_bytes(got, signed=True)
+
+
+class ForkedPopen(subprocess.Popen[bytes]):
+    """`subprocess.Popen` for `python -m dragoman`, forked. `args` are the program's own."""
+
+    def __init__(self, *args: Any, own_terminal: bool = False, **options: Any) -> None:
+        self._own_terminal = own_terminal
+        super().__init__(*args, **options)
+
+    def _execute_child(self, args: Sequence[str | bytes], *rest: Any) -> None:
+        cwd, env = rest[4:6]
+        pipes = rest[9:15]  # ours and theirs, of standard input, output and error
+        theirs = [os.dup(each if each >= 0 else number) for number, each in enumerate((pipes[0], pipes[3], pipes[5]))]
+        self._forked = Forked(args, env, str(cwd), theirs, own_terminal=self._own_terminal)
+        self.pid = self._forked.pid
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _internal_poll(self, *args: Any, **options: Any) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._forked.ended_within(0)
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int:
+        if self.returncode is None:
+            self.returncode = self._forked.ended_within(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        return self.returncode
 
 
 def run_prepared(
@@ -168,6 +216,9 @@ def _become(line: socket.socket) -> None:
         line.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
         os._exit(0)
     line.close()
+    if wanted["own_terminal"]:
+        os.setsid()
+        fcntl.ioctl(descriptors[0], termios.TIOCSCTTY, 0)
     for number, each in enumerate(descriptors):
         os.dup2(each, number)
         os.close(each)

@@ -51,6 +51,14 @@ def wait_for_rest(pid: int, seconds: float = 0.3) -> None:
         time.sleep(0.02)
 
 
+def wait_until_stopped(pid: int) -> None:
+    """Wait until a process that was sent SIGSTOP stands still."""
+    deadline = time.monotonic() + 60
+    while _state(pid) != "T":
+        assert time.monotonic() < deadline, "it does not stop"
+        time.sleep(0.01)
+
+
 def children() -> list[int]:
     """Processes we started and that are alive, or have ended and were not collected."""
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and parent(int(entry)) == os.getpid()]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dragoman as dm
-from prepared import Forked, can_be_forked, run_prepared
+from prepared import Forked, ForkedPopen, can_be_forked, run_prepared
 
 PROTOCOLS = {
     "gemini": "gemini/gemini-3.8-flash",
@@ -113,12 +115,24 @@ class Place:
         return {"LANG": "C.UTF-8"} | kept | basic | NO_SERVERS | (self.service.env if self.service else {}) | self.more_env
 
     def start(
-        self, *arguments: str | bytes, env: Mapping[str, str] | None = None, stdin: Any = subprocess.DEVNULL, **options: Any
+        self,
+        *arguments: str | bytes,
+        env: Mapping[str, str] | None = None,
+        stdin: Any = subprocess.DEVNULL,
+        own_terminal: bool = False,
+        **options: Any,
     ) -> subprocess.Popen[bytes]:
-        """The program under way. SIGINT works in it even where the tests themselves were started in the background."""
-        command: list[Any] = [sys.executable, "-m", "dragoman", *arguments]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": heed_signals} | options
-        process = subprocess.Popen(command, cwd=self.work, env=self.env | dict(env or {}), stdin=stdin, **options)
+        """The program under way; with `own_terminal`, standard input is its controlling terminal. SIGINT works in it even where the tests
+        themselves were started in the background."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        streams = {"cwd": self.work, "env": self.env | dict(env or {}), "stdin": stdin}
+        process: subprocess.Popen[bytes]
+        if "preexec_fn" not in options and can_be_forked(self.more_env | dict(env or {})):
+            process = ForkedPopen(list(arguments), own_terminal=own_terminal, **streams, **options)
+        else:
+            prepare = take_terminal if own_terminal else heed_signals
+            options = {"preexec_fn": prepare, "start_new_session": own_terminal} | streams | options
+            process = subprocess.Popen([sys.executable, "-m", "dragoman", *arguments], **options)
         self._started.append(process)
         return process
 
@@ -205,6 +219,12 @@ def heed_signals() -> None:
     """For a child: signals that were ignored when the tests were started, as in the background, are not ignored in it."""
     for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+def take_terminal() -> None:
+    """For a child with a session of its own: its standard input becomes its controlling terminal."""
+    heed_signals()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def calls(*items: tuple[str, Mapping[str, Any]]) -> str:

@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -142,14 +141,9 @@ def terminal(
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     before = termios.tcgetattr(slave)
 
-    def take_terminal() -> None:
-        for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
     options = {"stdin": slave, "stdout": slave, "stderr": slave} | streams
     chosen = ("-m", model) if model else ()
-    process = place.start(*chosen, *arguments, env=env, start_new_session=True, preexec_fn=take_terminal, **options)
+    process = place.start(*chosen, *arguments, env=env, own_terminal=True, **options)
     shown = Terminal(process, master, slave, before)
     try:
         yield shown

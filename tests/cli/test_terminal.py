@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from processes import alive, marked_sleep
+from processes import alive, marked_sleep, wait_until_stopped
 from program import Place, Service, calls, script
 from terminals import MARK, terminal
 
@@ -548,7 +547,7 @@ def test_stopped_and_continued_it_reads_keys_again(place: Place, serve: Serve) -
         shown.ask("write")
         shown.expect("Run it?", "run): ")
         shown.process.send_signal(signal.SIGSTOP)
-        os.waitpid(shown.process.pid, os.WUNTRACED)
+        wait_until_stopped(shown.process.pid)
         shown.set_modes(shown.before)  # as a shell does
         shown.process.send_signal(signal.SIGCONT)
         _eventually(lambda: not shown.modes[3] & termios.ICANON)
