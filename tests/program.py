@@ -93,6 +93,8 @@ class Place:
         self.ui = "plain"
         """How a conversation is shown; empty: with a live region."""
         self.more_env: dict[str, str] = {}
+        self.starts_really = False
+        """Whether every start is one of an interpreter: for tests of what a start costs."""
         self._started: list[subprocess.Popen[bytes]] = []
 
     def close(self) -> None:
@@ -127,7 +129,7 @@ class Place:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         streams = {"cwd": self.work, "env": self.env | dict(env or {}), "stdin": stdin}
         process: subprocess.Popen[bytes]
-        if "preexec_fn" not in options and can_be_forked(self.more_env | dict(env or {})):
+        if "preexec_fn" not in options and not self.starts_really and can_be_forked(self.more_env | dict(env or {})):
             process = ForkedPopen(list(arguments), own_terminal=own_terminal, **streams, **options)
         else:
             prepare = take_terminal if own_terminal else heed_signals

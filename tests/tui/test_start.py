@@ -50,6 +50,7 @@ def test_one_answer_loads_nothing_of_the_conversation(place: Place) -> None:
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell how long a process ran")
 def test_the_first_frame_and_the_first_key_cost_little(place: Place) -> None:
     """Aims, which benchmarks measure: 0.05 s and 0.12 s of processor time, and 32 MiB at the prompt. This finds what multiplies them."""
+    place.starts_really = True
     with service(script("text: Hello.")) as place.service:
         found = sorted(started(place) for _ in range(3))[0]
     frame_s, key_s, mib = found
