@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from dragoman.testing import Script
@@ -45,7 +46,7 @@ def test_each_shows_what_it_does_and_how_much_it_has_done() -> None:
     shown.take_inner(SubagentEvent("t1", "explore", inner))
     ended = ToolCallFinished("t1", (ToolResult("t1", "task", (Text("A bay.\nAnd more."),)),), name="task")
     title, answer = (plain(row).rstrip() for row in shown.finish(ended, 90))
-    assert title.endswith("1 call · 12,400 tokens · 0.0 s")
+    assert re.search(r"1 call · 12,400 tokens · \d+\.\d s$", title)
     assert answer == "  A bay."
     opened = shown.folded[-1].whole()
     assert opened is not None
