@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -29,6 +27,7 @@ from dragoman.values.errors import Cancelled
 from dragoman.values.events import Retrying, TextDelta, ToolCallConfirmation, ToolCallRequested, TurnEvent, UserCancelled
 from dragoman.values.messages import Text, ToolCall
 from dragoman.values.record import ToolFinished
+from processes import alive, gone_within, marked_sleep
 from scenarios.harness import until
 from scenarios.workshop import QUICK, PlainTool, agent_for, check_record, finished_calls, forever, play, said, writer
 
@@ -305,36 +304,20 @@ def test_finished_siblings_keep_their_results() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="process groups")
-@pytest.mark.parametrize(
-    "command", ["echo $$ > pid; sleep 300", "sleep 300 & echo $! > pid; wait", "trap '' TERM INT; echo $$ > pid; sleep 300"]
-)
+@pytest.mark.parametrize("command", ["touch began; {}", "{} & touch began; wait", "trap '' TERM INT; touch began; {}"])
 def test_a_command_ends_with_everything_it_started(tmp_path: Path, command: str) -> None:
+    """Told by the name of its sleep: a number may be another process's by now."""
+    sleep = marked_sleep()
+
     async def go() -> None:
-        provider = ScriptedProvider(f"call: run_shell {msgspec.json.encode({'command': command}).decode()}\n---\ntext: Good.")
+        called = msgspec.json.encode({"command": command.format(sleep)}).decode()
+        provider = ScriptedProvider(f"call: run_shell {called}\n---\ntext: Good.")
         agent = make_agent(provider, workspace=tmp_path, builtin=["run_shell"], describe=False, ask=allow, limits=QUICK)
-        file = tmp_path / "pid"
-        await cancelled_when(agent, lambda events: until(lambda: file.exists() and bool(file.read_text().strip())))
-        pid = int(file.read_text())
-        assert not lives(pid), "the command outlived its call"
+        await cancelled_when(agent, lambda events: until(lambda: (tmp_path / "began").exists() and bool(alive(sleep))))
+        assert await asyncio.to_thread(gone_within, 60, sleep), "the command outlived its call"
         await goes_on(agent)
 
-    play(go)
-
-
-def lives(pid: int, within_s: float = 60) -> bool:
-    """Whether a process still runs. One that is dead and not yet buried does not."""
-    until_s = time.monotonic() + within_s
-    while time.monotonic() < until_s:
-        try:
-            os.kill(pid, 0)
-            with open(f"/proc/{pid}/stat") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":
-                    return False
-        except (ProcessLookupError, FileNotFoundError):
-            return False
-        time.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
-    return True
+    play(go, within_s=120)
 
 
 # --- over and over ------------------------------------------------------------------------------------------------------------------------
