@@ -64,6 +64,16 @@ def children() -> list[int]:
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and parent(int(entry)) == os.getpid()]
 
 
+def none_left(before: set[int]) -> bool:
+    """Whether no child remains beside these. A thread of the program collects what has ended a moment later."""
+    deadline = time.monotonic() + 60
+    while set(children()) - before:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def parent(pid: int) -> int:
     fields = _fields(pid)
     return int(fields[1]) if fields else 0

@@ -21,7 +21,7 @@ from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text, ToolCall
-from processes import alive, children, gone_within, marked_sleep, started_within
+from processes import alive, children, gone_within, marked_sleep, none_left, started_within
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 """Read here: the environment of a test holds nothing of ours."""
@@ -70,10 +70,7 @@ async def shells_in(folder: Path, **options: Any) -> AsyncIterator[Shells]:
 def nothing_is_left() -> Iterator[None]:
     before = set(children())
     yield
-    deadline = time.monotonic() + 60  # a thread collects what has ended, a moment later
-    while set(children()) - before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert set(children()) <= before
+    assert none_left(before)
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from dragoman.base import processes as module
 from dragoman.base.processes import COOKIE, end_processes
 from dragoman.tools.child_environment import child_environment, find_program
 from dragoman.tools.process import Exit, run_process
-from processes import alive, children, gone_within, marked_sleep, parent, started_within
+from processes import alive, children, gone_within, marked_sleep, none_left, parent, started_within
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 """Read here: the environment of a test holds nothing of ours."""
@@ -50,7 +50,7 @@ def nothing_is_left() -> Iterator[None]:
     """No process of ours outlives its test: neither alive nor as a zombie."""
     before = set(children())
     yield
-    assert set(children()) <= before
+    assert none_left(before)
 
 
 # What a command says

@@ -14,7 +14,7 @@ from dragoman.tools import ripgrep
 from dragoman.tools.ripgrep import Enough, find_ripgrep, run_ripgrep
 from dragoman.tools.search import Grep
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from processes import children
+from processes import children, none_left
 
 
 def program(path: Path, script: str = "") -> str:
@@ -28,7 +28,7 @@ def program(path: Path, script: str = "") -> str:
 def nothing_is_left() -> Iterator[None]:
     before = set(children())
     yield
-    assert set(children()) <= before
+    assert none_left(before)
 
 
 def test_the_one_on_the_path_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

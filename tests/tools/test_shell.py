@@ -17,7 +17,7 @@ from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import ToolOutput
 from file_tools import text_of
-from processes import children, gone_within, marked_sleep, started_within
+from processes import children, gone_within, marked_sleep, none_left, started_within
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="bash")
 
@@ -273,7 +273,7 @@ def test_a_cancel_takes_everything_with_it(shell: RunShell, tmp_path: Path) -> N
 
     asyncio.run(asyncio.wait_for(main(), 120))
     assert gone_within(60, sleep)
-    assert set(children()) <= before
+    assert none_left(before)
     assert not [*(tmp_path / "kept").iterdir()]
 
 
@@ -285,4 +285,4 @@ def test_the_case_as_it_is_written_down(shell: RunShell) -> None:
     output = run(shell, f"(setsid nohup {sleep} &) ; {sleep} & disown ; {sleep}", timeout_s=2)
     assert result(output)["timedOut"]
     assert gone_within(60, sleep)
-    assert set(children()) <= before
+    assert none_left(before)
