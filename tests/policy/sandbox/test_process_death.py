@@ -59,20 +59,18 @@ def test_after_a_timeout(level: object, tmp_path: Path) -> None:
 def test_after_a_cancel(level: object, tmp_path: Path) -> None:
     sleep = marked_sleep()
 
-    async def main(sandbox: Sandbox) -> float:
+    async def main(sandbox: Sandbox) -> None:
         ready = asyncio.Event()
         task = asyncio.create_task(bash(sandbox, leave_in_every_way(sleep), tmp_path, take=lambda data: ready.set()))
         await ready.wait()
-        assert await asyncio.to_thread(started_within, 20, sleep, COUNT)
-        start = time.monotonic()
+        assert await asyncio.to_thread(started_within, 60, sleep, COUNT)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return time.monotonic() - start
 
     with sandbox_at(level, tmp_path) as sandbox:
-        assert asyncio.run(main(sandbox)) < 3
-    assert not alive(sleep)
+        asyncio.run(main(sandbox))
+    assert not alive(sleep), "which would sleep for long"
 
 
 AGENT = """
@@ -95,16 +93,16 @@ def test_after_the_agent_was_killed(level: object, with_launcher: bool, tmp_path
         try:
             assert agent.stdout is not None
             assert agent.stdout.readline() == b"ready\n"
-            assert started_within(20, sleep, COUNT)
+            assert started_within(60, sleep, COUNT)
             launchers = [pid for pid in alive("dragoman.policy.sandbox.launcher") if parent(pid) == agent.pid]
             assert len(launchers) == 1
         finally:
             agent.kill()
         if with_launcher:
             os.kill(launchers[0], signal.SIGKILL)
-        agent.wait(20)
-    assert gone_within(20, sleep)
-    deadline = time.monotonic() + 20
+        agent.wait(60)
+    assert gone_within(60, sleep)
+    deadline = time.monotonic() + 60
     while launchers[0] in alive("dragoman.policy.sandbox.launcher"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -137,7 +135,7 @@ def test_a_command_that_kills_its_supervisor_does_not_get_away(level: object, tm
     sleep = marked_sleep()
     with sandbox_at(level, tmp_path) as sandbox:
         asyncio.run(bash(sandbox, f"(setsid {sleep} &); sleep 0.1; kill -9 $PPID; {sleep}", tmp_path, timeout_s=2))
-        assert gone_within(20, sleep)
+        assert gone_within(60, sleep)
 
 
 class Workers:
