@@ -74,7 +74,7 @@ KNOWN = {
     "a pipe in the place of settings": _in(
         "in home",
         shell("git init -q new; rm -f new/.git/config; mkfifo new/.git/config"),
-        shell("git status", directory="new"),
+        shell("git status", directory="new", timeout_s=1),
         traits=("nested",),
     ),
 }

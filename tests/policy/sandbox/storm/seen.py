@@ -43,10 +43,11 @@ def look_outside(placed: Placed, level: int) -> dict[str, Seen]:
 
 
 def _ours(placed: Placed) -> list[str]:
-    """What we write by ourselves: sessions, and caches. Not our configuration, keys and approvals."""
+    """What we write by ourselves: sessions, notes on commands, and caches. Not our configuration, keys and approvals."""
     data = placed.data
     cache = placed.env.get("XDG_CACHE_HOME", f"{placed.home}/.cache")
-    return [f"{data}/dragoman/sessions", f"{data}/dragoman/tmp", f"{cache}/dragoman"]
+    noted = [f"{data}/dragoman/commands.jsonl{end}" for end in ("", ".lock")]  # what commands made that agents believe
+    return [f"{data}/dragoman/sessions", f"{data}/dragoman/tmp", f"{cache}/dragoman", *noted]
 
 
 def differences(before: dict[str, Seen], after: dict[str, Seen], shared: list[str]) -> list[str]:
@@ -128,13 +129,14 @@ def look_at_git(placed: Placed) -> dict[str, str]:
     return found
 
 
-def look_at_own(placed: Placed) -> dict[str, str]:
-    """Hooks and settings of the workspace's own repository, where its `.git` is a plain folder: no command changes them."""
+def look_at_own(placed: Placed, *, with_hooks: bool) -> dict[str, str]:
+    """Hooks and settings of the workspace's own repository, where its `.git` is a plain folder: no command changes them. `with_hooks`:
+    not where the folder of hooks was a link, for which a command can put a folder, and it is told."""
     git = f"{placed.workspace}/.git"
     if os.path.islink(git) or not os.path.isdir(git):
         return {}
     paths = [f"{git}/config", f"{git}/config.worktree", f"{git}/commondir"]
-    if not os.path.islink(f"{git}/hooks"):
+    if with_hooks and not os.path.islink(f"{git}/hooks"):
         paths += [f"{git}/hooks/{name}" for name in _names(f"{git}/hooks") if not os.path.islink(f"{git}/hooks/{name}")]
     return {path: _hash(_read_bytes(path)) for path in paths if os.path.lexists(path)}
 
@@ -223,7 +225,8 @@ def _read_closed(path: str) -> bytes:
     except OSError:
         return b""
     finally:
-        os.chmod(path, mode)
+        if os.path.lexists(path):
+            os.chmod(path, mode)
 
 
 def _read(path: str) -> str:
