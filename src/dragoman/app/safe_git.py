@@ -22,8 +22,8 @@ from dragoman.values.errors import InputError
 
 GIT_S = 300.0
 """How long git may take: a large tree is checked out."""
-LOOK_S = 30.0
-"""How long it may take to read its configuration: a pipe that nobody writes to may lie in a configuration's place."""
+LOOK_S = 15.0
+"""How long it may take to look: a pipe that nobody writes to may lie in the place of a file that git reads."""
 _SAFE = (
     "--no-pager",
     *("-c", f"core.hooksPath={os.devnull}"),
@@ -68,6 +68,10 @@ class SafeGit:
         """What git says where it reads or writes files of the tree. `trees`: further folders whose configuration it will go by.
         Raises InputError with its complaint."""
         return self._run(directory, arguments, self._switched_off((directory, *trees)), GIT_S)
+
+    def look(self, directory: str, *arguments: str) -> str:
+        """What git says where it only reads files of the tree, and need not be waited for. Raises InputError with its complaint."""
+        return self._run(directory, arguments, self._switched_off((directory,)), LOOK_S)
 
     def _switched_off(self, directories: Sequence[str]) -> dict[str, str]:
         """Variables that switch off what would run for each file. Reading the configuration runs nothing. By variables, because a name may

@@ -148,7 +148,7 @@ def leave_worktree(worktree: Worktree) -> str:
     try:
         require_plain_repository(main, branch, os.path.basename(path))
         git = SafeGit((path, main))
-        is_dirty = bool(git.work(path, "status", "--porcelain", "--ignore-submodules=dirty"))
+        is_dirty = bool(git.look(path, "status", "--porcelain", "--ignore-submodules=dirty"))
         if worktree.base and not is_dirty and _is_unchanged(git, worktree):
             git.work(main, "worktree", "remove", path, trees=(path,))
             git.ask(main, "branch", "-D", branch)

@@ -394,3 +394,15 @@ def wait_for_the_clock(path: Path) -> None:
         (path.parent.parent / ".probe2").unlink()
         if now - path.parent.lstat().st_ctime_ns > 50_000_000:
             return
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_folder_of_hooks_that_is_a_link_is_put_back(level: int, workspace: Path) -> None:
+    real = make_repository(workspace)
+    (real / "hooks").rename(workspace / "githooks")
+    (real / "hooks").symlink_to("../githooks")
+    with sandbox_at(level, workspace) as sandbox:
+        ended, _ = asyncio.run(bash(sandbox, "rm .git/hooks; mkdir .git/hooks; echo x > .git/hooks/pre-commit", workspace))
+    assert os.readlink(real / "hooks") == "../githooks"
+    assert os.listdir(workspace / "githooks") == []
+    assert ".git/hooks" in ended.remark

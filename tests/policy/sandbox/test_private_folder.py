@@ -149,3 +149,11 @@ def test_our_own_code_in_the_workspace_is_read_only(level: int, work: Path, monk
         starter.close()
     assert (work / ".venv" / "module.py").read_text() == "ours"
     assert (work / "other").exists()
+
+
+def test_nothing_is_left_where_there_is_no_sandbox(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where an agent is refused the mode auto, and nobody closes it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(work.parent))
+    starter = starter_at(3, work / "home")
+    assert not starter.is_sandbox
+    assert [name for name in os.listdir(work.parent) if name.startswith("dragoman-private-")] == []

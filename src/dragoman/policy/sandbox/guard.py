@@ -69,9 +69,8 @@ class Guard:
         self._near = near
         self._kept: dict[str, tuple[int, bytes]] = {}
         self._is_kept_whole = True
-        if with_content:
-            for path in self._names:
-                self._keep(path)
+        for path in self._names:
+            self._keep(path) if with_content else self._keep_links(path)
 
     def look(self) -> Findings:
         """What is different now. It may take a few milliseconds."""
@@ -111,6 +110,11 @@ class Guard:
             self._kept[path] = state
             if stat.S_ISDIR(state[0]):
                 waiting += [os.path.join(path, name) for name in list_names(path)]
+
+    def _keep_links(self, folder: str) -> None:
+        """Of what is read-only otherwise: a link cannot be covered."""
+        paths = (os.path.join(folder, name) for name in FIXED)
+        self._kept |= {path: state for path in paths if os.path.islink(path) and (state := _read_state(path)) is not None}
 
     def _new_in_kept(self) -> Iterator[str]:
         """What was added to a folder of hooks. Of one that was too large to be kept, what is not known may have been there before."""

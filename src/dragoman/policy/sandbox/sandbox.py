@@ -110,11 +110,12 @@ class Sandbox:
     def close(self) -> None:
         """Removes the temporary folder. Commands must have ended."""
         with self._lock:
-            private = self._private.copy()
-            self._private.clear()
             self._launcher = self._ground = self._detected = self._care = None
-        for folder in private:
-            remove_private_folder(folder)
+            self._remove_private()
+
+    def _remove_private(self) -> None:
+        while self._private:
+            remove_private_folder(self._private.pop())
 
     # --- commands
 
@@ -193,6 +194,7 @@ class Sandbox:
         detected = detect(self._launcher, self._ground, self._level)
         if not detected.level:  # then commands run as we do
             self._launcher, self._care = shared_launcher(), None
+            self._remove_private()
         elif self._care is None:
             self._care = Caretaker(self._ground, self._launcher, detected.level)
         else:
