@@ -157,6 +157,7 @@ def test_any_cut_gives_the_same_reading(text: str, places: list[int], dialect: s
 @given(noise | beside_bare, st.sampled_from([None, TOOLS]), st.sampled_from(["stop", "length", "tool_calls"]))
 @examples(300)
 @example(text="[read_file(path='a')]<channel|>", tools=None, finish="stop")
+@example(text='```[read_file(path=\'a\')]```{"name": "now"', tools=TOOLS, finish="stop")
 @example(text="[now()]<|end|> [now()] <|end|>", tools=None, finish="stop")
 @example(text="[now()]\n>>>all\n", tools=None, finish="stop")
 @example(text='[now()] {"name": 1} ', tools=None, finish="stop")

@@ -157,6 +157,8 @@ class CallLedger:
         held, gap = tuple(self._held), "".join(self._gap)
         self._held.clear()
         self._gap.clear()
+        # Another may have begun meanwhile: it goes on as it was.
+        kept, begun, emitted, name = self._source.kept, self._begun, self._emitted, self._name
         for each in held:
             self._emit_text(each.gap)
             if accept or each.may_precede:
@@ -166,6 +168,7 @@ class CallLedger:
             else:
                 self._emit_text(each.text)
                 self._reject((each.start, each.start + len(each.text)), CallRefusal("text follows it"))
+        self._source.kept, self._begun, self._emitted, self._name = kept, begun, emitted, name
         self._emit_text(gap)
 
     def note_mention(self, answer: str, tools: Toolset) -> None:

@@ -211,7 +211,8 @@ class FileIndex:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return out
+        # It may also have used up the memory that it is given.
+        return out if out or process.returncode in (0, 1) else None
 
 
 class _Paths(NamedTuple):

@@ -42,6 +42,7 @@ def test_a_temporary_folder_in_the_workspace_is_not_used(level: int, work: Path,
     monkeypatch.setattr(tempfile, "tempdir", str(work / "tmp"))
     outside = work.parent / "outside"
     outside.mkdir()
+    monkeypatch.setenv("HOME", str(outside))
     swap = f"for d in tmp/dragoman-private-*; do mv $d/tmp $d/t2; ln -s {outside} $d/tmp; mv $d/covers $d/c2; ln -s /etc $d/covers; done"
     with sandbox_at(level, work) as sandbox:
         asyncio.run(bash(sandbox, swap, work))

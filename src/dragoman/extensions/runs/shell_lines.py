@@ -13,6 +13,7 @@ from contextlib import suppress
 import msgspec
 
 MAX_WORDS = 20_000
+MAX_CHARS = 64_000
 _SEPARATORS = frozenset((";", "&", "|", "\n", "(", ")", "{", "}", "then", "do", "else", "elif", "if", "while", "until", "!", "&&", "||"))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|([A-Za-z_]\w*))")
@@ -50,6 +51,12 @@ def fill_variables(word: str, env: Mapping[str, str]) -> str:
 
 
 def _words(text: str) -> list[str]:
+    """Of a very long script the rest counts as plain words: reading it as a shell does takes seconds for a megabyte."""
+    words = _lex(text[:MAX_CHARS])
+    return [*words, *text[MAX_CHARS:].split(maxsplit=MAX_WORDS)] if len(text) > MAX_CHARS else words
+
+
+def _lex(text: str) -> list[str]:
     import shlex  # not where no line of a shell is read
 
     lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=";&|()<>\n")
