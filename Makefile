@@ -50,8 +50,11 @@ run: $(RUN) $(LOCAL) ## Ask about a small folder, without a key too; with ARGS, 
 # What pytest makes of each test file is kept, also where the environment says otherwise: making it anew takes half a minute.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
+# Many tests wait for something: twice as many at once as a small machine has cores keep it busy.
+WORKERS ?= 4
+
 test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
-	$(PYTEST) -n 2 --dist worksteal $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
 
 SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network apps)
 WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results loop/test_gating \
