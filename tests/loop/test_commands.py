@@ -123,4 +123,5 @@ def test_user_and_model_are_told_what_a_command_left_behind(background: bool, tm
         assert "Undone" in told
         assert ".git/commondir" in told
         assert "AGENTS.md" in told
+        assert ".git, " not in told
     assert not (tmp_path / ".git/commondir").exists()

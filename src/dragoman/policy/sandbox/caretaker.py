@@ -128,7 +128,7 @@ class Caretaker:
         if covers is None:
             raise OSError(errno.EPERM, tell_refused(self._shared, self._ground.writable))
         if covers and not self._covers:
-            self._untold.append(tell_read_only(self._shared, covers, self._ground.writable))
+            self._untold.append(tell_read_only(self._shared, self._ground.writable))
         self._covers = covers
         self._watched = {path: _identity(path) for path in (*covers, *seen.denied, *seen.repositories)}
         ground, is_last = self._ground, self._level == 3

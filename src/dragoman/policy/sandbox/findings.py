@@ -51,22 +51,21 @@ def tell_findings(findings: Findings, left: Sequence[str], roots: Sequence[str])
     return Remarks(" ".join(each for each, _ in said), "\n".join(each for _, each in said))
 
 
-def tell_read_only(shared: SharedFiles, covers: Sequence[str], roots: Sequence[str]) -> Remarks:
+def tell_read_only(shared: SharedFiles, roots: Sequence[str]) -> Remarks:
     """When it is first found: the model need not know before it wants to write there."""
-    folders = name_paths(covers, roots)
-    return Remarks(user=say("policy.links_read_only", count=shared.count, size=size(shared.size), folders=folders))
+    return Remarks(user=say("policy.links_read_only", count=shared.count, size=size(shared.size), folders=_tops(shared.folders, roots)))
 
 
 def tell_copied(shared: SharedFiles, roots: Sequence[str]) -> Remarks:
-    return Remarks(user=say("policy.links_copied", count=shared.count, size=size(shared.size), folders=_tops(shared, roots)))
+    return Remarks(user=say("policy.links_copied", count=shared.count, size=size(shared.size), folders=_tops(shared.folders, roots)))
 
 
 def tell_refused(shared: SharedFiles, roots: Sequence[str]) -> str:
-    return say("policy.links_refused", count=shared.count, size=size(shared.size), folders=_tops(shared, roots))
+    return say("policy.links_refused", count=shared.count, size=size(shared.size), folders=_tops(shared.folders, roots))
 
 
 def explain_read_only(covers: Sequence[str], roots: Sequence[str], *, is_copied: bool) -> str:
-    return (_READ_ONLY if is_copied else _STAYS_READ_ONLY).format(folders=name_paths(covers, roots))
+    return (_READ_ONLY if is_copied else _STAYS_READ_ONLY).format(folders=_tops(covers, roots))
 
 
 def name_paths(paths: Iterable[str], roots: Sequence[str]) -> str:
@@ -78,7 +77,7 @@ def _name(path: str, roots: Sequence[str]) -> str:
     return os.path.relpath(path, roots[0]) if roots and is_inside(path, roots[0]) else path
 
 
-def _tops(shared: SharedFiles, roots: Sequence[str]) -> str:
-    """The uppermost folders that hold them."""
-    tops = dict.fromkeys(_name(path, roots).split(os.sep)[0] for path in shared.folders)
+def _tops(folders: Iterable[str], roots: Sequence[str]) -> str:
+    """The uppermost folders in the workspace that hold them."""
+    tops = dict.fromkeys(_name(path, roots).split(os.sep)[0] or path for path in folders)
     return name_paths(tops, ())

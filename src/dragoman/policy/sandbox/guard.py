@@ -187,8 +187,8 @@ class Guard:
             return
         for path, name, is_inner in found:
             if name == ".git":
-                if _changed_at(path, self._since_ns) and (not is_inner or runs_something(path)):
-                    yield path, path not in self._signs
+                if path not in self._signs and _changed_at(path, self._since_ns) and (not is_inner or runs_something(path)):
+                    yield path, True
             elif is_inner:
                 if path not in self._near and len(made) < _NEW_FOLDERS:
                     made.append(path)
