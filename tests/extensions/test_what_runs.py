@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -175,10 +176,16 @@ def server(each: Form) -> ConfiguredServer:
     return made
 
 
+@cache
+def has_toolchain(cargo: str) -> bool:
+    """Where rustup has it, a program of that name is there without one."""
+    return subprocess.run([cargo, "--version"], capture_output=True, check=False).returncode == 0
+
+
 def output(each: Form, work: Path) -> str | None:
     """What it says, or None where this machine does not have the program."""
     programs = [os.path.join(work, word) if "/" in word else shutil.which(word) for word in each.words if word != "env"]
-    if not each.can_be_run or programs[0] is None:
+    if not each.can_be_run or programs[0] is None or (each.words[0] == "cargo" and not has_toolchain(programs[0])):
         return None
     env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "CARGO_NET_OFFLINE": "true", **each.env}
     done = subprocess.run(
