@@ -59,7 +59,9 @@ class Caretaker:
 
     async def prepare(self) -> Prepared:
         """Look at what there is, and copy what must be the workspace's alone. Raises OSError if the command must not run."""
-        found = await asyncio.to_thread(self._look)
+        # To hand it to a thread takes longer than the look itself, unless there is a survey to make or to wait for.
+        takes_long = self._ground.survey.is_due or self._lock.locked() or self._has_moved()
+        found = await asyncio.to_thread(self._look) if takes_long else self._look()
         if isinstance(found, SharedFiles):
             await self._mend(Repairs(copy=found.to_copy), self._ground.repositories())
             found = await asyncio.to_thread(self._look, copied=found)
@@ -68,6 +70,8 @@ class Caretaker:
 
     async def look_after(self, prepared: Prepared) -> Remarks:
         """When nothing of a command is alive any more: undo what must be undone, and say what was found."""
+        if prepared.guard.is_unchanged() and not self._untold:
+            return Remarks()
         findings, left = await asyncio.to_thread(prepared.guard.look), ()
         if findings.undone:
             await self._mend(findings.repairs, prepared.repositories)
@@ -89,14 +93,16 @@ class Caretaker:
         command must not run. `copied`: what was just copied."""
         with self._lock:
             self._require_private()
-            has_moved = any(_identity(path) != identity for path, identity in self._watched.items())
-            seen = self._ground.survey.look(at_once=has_moved or copied is not None)
+            seen = self._ground.survey.look(at_once=copied is not None or self._has_moved())
             self._shared = SharedFiles(seen.shared)
             if copied is not None:
                 self._note_copied(copied)
             elif self._must_copy(self._shared):
                 return self._shared
             return self._draw(seen)
+
+    def _has_moved(self) -> bool:
+        return any(_identity(path) != identity for path, identity in self._watched.items())
 
     def _require_private(self) -> None:
         """Raises OSError if something else stands in the place of our own temporary folder."""

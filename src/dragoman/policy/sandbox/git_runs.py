@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
@@ -29,7 +30,7 @@ _HARMLESS_SETTINGS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _IN_BARE = ("HEAD", "config", "config.worktree", "commondir", "hooks", "objects", "refs")
-_STEPS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
+STEPS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 _RUNS = re.compile(rb"^\s*(?:exec|x)\s", re.MULTILINE)
 _SETTINGS_BYTES = 1_000_000
 
@@ -73,7 +74,7 @@ def has_harmless_settings(path: str) -> bool:
 def steps_that_run(folder: str) -> list[str]:
     """Lists of steps of a rebase under way, in a git directory, that run commands when it goes on."""
     found: list[str] = []
-    for name in _STEPS:
+    for name in STEPS:
         try:
             if _RUNS.search(read_found(os.path.join(folder, name), _SETTINGS_BYTES, cut=True, follow=False)):
                 found.append(os.path.join(folder, name))
@@ -118,9 +119,16 @@ def _is_open(path: str, roots: Sequence[str], folder: str) -> bool:
     return any(is_inside(path, root) for root in roots) and not is_inside(path, folder) and not is_inside(folder, path)
 
 
-def _settings_in(path: str) -> list[Setting]:
+def _settings_in(path: str) -> Sequence[Setting]:
     """Raises OSError or ValueError: what stands further back counts for git too."""
-    return list(read_settings(read_found(path, _SETTINGS_BYTES).decode("utf-8", "replace")))
+    status = os.stat(path)
+    return _read_settings(path, (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size))
+
+
+@lru_cache(maxsize=64)
+def _read_settings(path: str, version: tuple[int, ...]) -> Sequence[Setting]:
+    """`version`: which file that is, and when it was last changed."""
+    return tuple(read_settings(read_found(path, _SETTINGS_BYTES).decode("utf-8", "replace")))
 
 
 def is_folder(path: str) -> bool:

@@ -14,7 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.base.found_files import read_found
-from dragoman.policy.sandbox.git_runs import GITS_OWN, has_harmless_settings, has_hooks, is_folder, led_to, runs_something, steps_that_run
+from dragoman.policy.sandbox.git_runs import (
+    GITS_OWN,
+    STEPS,
+    has_harmless_settings,
+    has_hooks,
+    is_folder,
+    led_to,
+    runs_something,
+    steps_that_run,
+)
 from dragoman.policy.sandbox.launcher.mending import Repairs
 from dragoman.policy.sandbox.repositories import FIXED, Repository, list_folders, list_names
 from dragoman.policy.sandbox.survey import is_notable
@@ -71,6 +80,16 @@ class Guard:
         self._is_kept_whole = True
         for path in self._names:
             self._keep(path) if with_content else self._keep_links(path)
+
+    def is_unchanged(self) -> bool:
+        """Whether nothing has changed of all that is looked at. Opens no file; of files whose content was kept it knows nothing."""
+        if self._kept or any(True for _ in self._odd_names()) or set(self._find_signs()) != self._signs:
+            return False
+        if any(_identity(os.path.join(root, ".git")) != before for root, before in self._identities.items()):
+            return False
+        in_git = (os.path.join(folder, name) for folder in self._names for name in ("config", "hooks", *STEPS))
+        near = (f"{folder}/{name}" for folder, notable in self._near.items() for name in notable)
+        return not any(_changed_at(path, self._since_ns) for path in (*self._near, *near, *in_git, *self._led_to, *self._started))
 
     def look(self) -> Findings:
         """What is different now. It may take a few milliseconds."""

@@ -84,6 +84,11 @@ class Survey:
         self._due_s = 0.0
         self._wholly_due_s = 0.0
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next look takes longer than a moment."""
+        return time.monotonic() >= self._due_s
+
     def look(self, *, at_once: bool = False) -> Seen:
         """What is there, as of the last look if that was a moment ago."""
         with self._lock:
