@@ -101,3 +101,9 @@ def _each(name: str) -> Iterator[tuple[int, bytes]]:
                     yield int(entry), file.read()
             except OSError:
                 continue
+
+
+def below(pid: int) -> list[int]:
+    """All living processes that this one has started, and those have."""
+    found = [each for each, _ in _each("cmdline") if parent(each) == pid]
+    return found + [other for each in found for other in below(each)]

@@ -55,7 +55,7 @@ class Notebook:
         self.outcomes: dict[str, ToolOutcome] = {}
         self.displays: dict[str, tuple[str, str]] = {}
 
-    def start_tool(self, call: ToolCall, arguments: str = "") -> None:
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> None:
         self.lines.append(("started", call.id))
         self.starts[call.id] = arguments
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
+
+from dragoman.policy.sandbox.sandbox import Sandbox
 
 IS_BUILD_MACHINE = bool(os.environ.get("CI"))
 
@@ -18,3 +21,13 @@ def require_program(name: str) -> str:
     if IS_BUILD_MACHINE:
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def require_read_only(workspace: Path) -> None:
+    """Skip the test where commands cannot run with the workspace read-only; on a build machine it fails."""
+    sandbox = Sandbox([str(workspace)])
+    try:
+        if not sandbox.has_read_only:
+            pytest.fail(sandbox.detected.words) if IS_BUILD_MACHINE else pytest.skip(sandbox.detected.words)
+    finally:
+        sandbox.close()

@@ -49,6 +49,10 @@ OWN = {
     "local/weights/*.py": "weights, in our own folder",
     "policy/sandbox/launching.py": "the null device",
     "policy/sandbox/caretaker.py": "the null device",
+    "policy/sandbox/cache_removal.py": "folders alone, without following a link",
+    "policy/sandbox/caches.py": "a lock of our own, without following a link or waiting",
+    "policy/sandbox/view.py": "makes a file in a folder that was just made",
+    "policy/sandbox/refusals.py": "the kernel's table of sockets",
     "policy/sandbox/private_folder.py": "makes a file in a folder that was just made",
     "policy/sandbox/launcher/*.py": "a program inside the boundary; it follows no link and waits for nothing",
 }

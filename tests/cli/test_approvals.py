@@ -74,7 +74,11 @@ def test_a_saved_all_edits_holds_for_p_until_it_is_revoked(place: Place, serve: 
 def test_a_saved_beginning_that_is_too_wide_by_now_is_told_and_marked_and_not_honoured(place: Place, serve: Serve) -> None:
     grants_of(place).add("run_shell* python3", saved=True)
     grants_of(place).add("run_shell* touch", saved=True)
-    serve(script(calls(("run_shell", {"command": "touch b.txt"}), ("run_shell", {"command": "python3 -c pass"})), "text: Done."))
+    serve(
+        script(
+            calls(("run_shell", {"command": "touch b.txt"}), ("run_shell", {"command": "python3 -c pass", "writes": True})), "text: Done."
+        )
+    )
     done = place.ask("go")
     assert "begin with `python3` will not be used any more" in done.err
     assert "dragoman approvals revoke ID" in done.err

@@ -14,7 +14,9 @@ Serve = Callable[..., Service]
 
 def test_they_are_listed_and_stopped(place: Place, serve: Serve) -> None:
     sleep = marked_sleep()
-    service = serve(script(calls(("run_shell", {"command": f"env {sleep}", "background": True})), "text: Started.", "text: I see."))
+    service = serve(
+        script(calls(("run_shell", {"command": f"env {sleep}", "background": True, "writes": True})), "text: Started.", "text: I see.")
+    )
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("/ps")
@@ -44,7 +46,7 @@ def test_they_are_listed_and_stopped(place: Place, serve: Serve) -> None:
 def test_one_is_read_while_the_user_types_and_ends_with_the_program(place: Place, serve: Serve) -> None:
     sleep = marked_sleep()
     command = f"sleep 0.6; yes | head -c 1000000; touch printed; {sleep}"  # more than a pipe holds
-    serve(script(calls(("run_shell", {"command": command, "background": True})), "text: Started."))
+    serve(script(calls(("run_shell", {"command": command, "background": True, "writes": True})), "text: Started."))
     with terminal(place) as shown:
         shown.prompt()
         shown.ask("start it")

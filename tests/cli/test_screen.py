@@ -42,7 +42,7 @@ from dragoman.values.events import (
     TurnFinished,
     UserCancelled,
 )
-from dragoman.values.messages import Citation, FinishReason, ToolCall
+from dragoman.values.messages import Citation, FinishReason, Text, ToolCall
 from terminals import plain
 
 
@@ -186,8 +186,9 @@ def test_a_call_is_one_line_when_it_has_ended(eyes: Eyes) -> None:
 
 def test_a_command_that_failed_says_how_it_ended(eyes: Eyes) -> None:
     call = ToolCall("c1", "run_shell", '{"command": "make"}')
-    shown = told(eyes, ToolCallRequested(call), ToolCallFinished("c1", (), display="cc a.c\nerror\n(exit code 2)"))
-    assert shown == "● $ make … cc a.c (exit code 2)\n"
+    result = Text('{"stdout": "cc a.c\\n", "stderr": "error\\n", "exitCode": 2}')
+    shown = told(eyes, ToolCallRequested(call), ToolCallFinished("c1", (result,), display="cc a.c\nerror\n(exit code 2)"))
+    assert shown == "● $ make … (exit code 2)\n    cc a.c\n    error\n"
 
 
 def test_a_failure_is_red(eyes: Eyes) -> None:

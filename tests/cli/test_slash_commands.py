@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from program import PROTOCOLS, Place, Service, calls, script
+from system_parts import require_read_only
 from terminals import MARK, terminal
 
 Serve = Callable[..., Service]
@@ -83,7 +84,13 @@ def test_every_protocol_is_sent_the_same(place: Place, serve: Serve, model: str)
     assert "Commit everything now." in json.dumps(asked.requests[-1])
 
 
+def without_sandbox(place: Place) -> None:
+    """Then every command that may do more than read is asked about before it runs."""
+    put(place.home, "dragoman/config.toml", '[sandbox]\nlevel = "off"\n')
+
+
 def test_a_command_of_the_shell_that_may_not_run_is_told(place: Place, serve: Serve) -> None:
+    without_sandbox(place)
     put(place.home, ".claude/commands/x.md", "Made: !`touch made` Read: !`ls`")
     (place.work / "here.txt").write_text("")
     asked = serve("text: ok")
@@ -183,8 +190,19 @@ def test_in_the_plain_conversation(place: Place, serve: Serve) -> None:
     assert (place.work / "made").exists()
 
 
+def test_one_of_the_shell_is_refused_to_write_and_that_is_told(place: Place, serve: Serve) -> None:
+    require_read_only(place.work)
+    put(place.home, ".claude/commands/x.md", "Made: !`touch made`")
+    asked = serve("text: ok")
+    done = place.ask("/x")
+    assert "(1: $ touch made)" in done.err
+    assert "It was not run again with writing allowed" in prompt_of(asked)
+    assert not (place.work / "made").exists()
+
+
 def test_in_the_live_conversation(place: Place, serve: Serve) -> None:
     fill_home(place)
+    without_sandbox(place)
     place.ui = ""
     asked = serve(script("text: Reviewed.", "text: A poem."))
     with terminal(place) as screen:
@@ -221,6 +239,7 @@ def test_a_wrong_file_is_named_once_at_the_start_and_when_it_is_asked_for(place:
 @pytest.mark.parametrize("ui", ["plain", ""])
 def test_a_stop_at_the_question_sends_nothing(place: Place, serve: Serve, ui: str) -> None:
     fill_home(place)
+    without_sandbox(place)
     place.ui = ui
     asked = serve(script("text: Never.", "text: Other."))
     with terminal(place) as screen:

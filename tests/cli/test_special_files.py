@@ -35,7 +35,7 @@ TOLD = (
 OF_THE_USER = (".claude.json", ".claude/settings.json", ".gemini/settings.json", ".codex/config.toml", ".config/opencode/opencode.json")
 FOLDERS = (".claude/skills/x/SKILL.md", ".claude/commands/x.md", ".claude/agents/x.md")
 """A folder in the place of these is looked into."""
-SHELL = script(calls(("run_shell", {"command": "git status"})), "text: Done.")
+SHELL = script(calls(("run_shell", {"command": "git status", "writes": True})), "text: Done.")
 kinds = pytest.mark.parametrize("kind", [kind for kind in KINDS if can_plant(kind)])
 
 

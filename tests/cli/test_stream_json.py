@@ -210,7 +210,7 @@ def test_the_documented_fields_are_those_that_are_sent() -> None:
     rows = {kind: set(fields.split(", ")) for kind, fields in re.findall(r"^\| `([a-z_]+)` \| ([\w, …]+?) \|", DOCS, re.MULTILINE)}
     sent: dict[str, set[str]] = {}
     lines = [told for _, told in EXAMPLES if told]
-    lines.append(stream_json.init_data(session_id="s", model="m", tools=[], workspace="/"))
+    lines.append(stream_json.init_data(session_id="s", model="m", tools=[], workspace="/", sandbox=None))
     lines.append(stream_json.prompt_data("hi"))
     lines.append(stream_json.result_data(WHOLE))
     for told in lines:

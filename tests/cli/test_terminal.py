@@ -20,7 +20,7 @@ from terminals import MARK, terminal
 
 Serve = Callable[..., Service]
 WRITE = calls(("write_file", {"file_path": "note.txt", "content": "one\ntwo\n"}))
-SLEEP = calls(("run_shell", {"command": "env echo begun; sleep 30"}))
+SLEEP = calls(("run_shell", {"command": "env echo begun; sleep 30", "writes": True}))
 
 
 # --- coming and going
@@ -375,7 +375,7 @@ def test_an_error_says_what_to_do(place: Place, serve: Serve) -> None:
 
 def test_what_a_model_says_cannot_act_on_the_terminal(place: Place, serve: Serve) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b31mA\rB\x08\x1b]52;c;aGk=\x07C\x7f\x1b[?1049h"
-    command = {"command": "env printf '\\033[2Jraw\\033]0;owned\\007\\n'"}
+    command = {"command": "env printf '\\033[2Jraw\\033]0;owned\\007\\n'", "writes": True}
     serve(script(f"text: {_quoted(evil)}\n" + calls(("run_shell", command)), "text: Over."))
     with terminal(place) as shown:
         shown.prompt()

@@ -22,7 +22,7 @@ def write(name: str, content: str) -> str:
 
 
 def command(text: str) -> str:
-    return calls(("run_shell", {"command": text}))
+    return calls(("run_shell", {"command": text, "writes": True}))
 
 
 def asked(shown: Terminal, prompt: str = "do it") -> str:
@@ -362,3 +362,64 @@ def test_ending_the_program_ends_the_editor(place: Place, serve: Serve, editor: 
         shown.process.send_signal(signal.SIGTERM)
         assert shown.ended() == 143
         assert shown.modes == shown.before
+
+
+# --- outside the sandbox
+
+
+def let_out(command: str, outside: str = "May I?") -> str:
+    return calls(("run_shell", {"command": command, "outside": outside}))
+
+
+def test_a_command_outside_the_sandbox_is_shown_whole_with_what_the_model_says(place: Place, serve: Serve) -> None:
+    long = "echo first\n" + "echo " + "x" * 500 + f"\ntouch {place.home}/out"
+    serve(script(let_out(long, "It needs\n\x1b[2J your \u202ehome."), "text: Done."))
+    with terminal(place) as shown:
+        question = asked(shown)
+        assert "Run OUTSIDE the sandbox, with all your rights?" in question
+        assert 'The model says: "It needs<U+000A><U+001B>[2J your <U+202E>home."' in question
+        assert "".join(f"\n│ {line}" for line in long.splitlines()) in question.replace("\n┆ ", "")
+        assert "[y]es once · [e]dit · [n]o" in question
+        assert "always" not in question
+        shown.send("a\r")
+        shown.expect(ASKED)
+        assert not (place.home / "out").exists()
+        shown.send("y\r")
+        assert "(outside the sandbox) ✓" in shown.expect("Done.")
+        assert (place.home / "out").exists()
+
+
+def test_a_beginning_is_offered_for_the_session_and_listed(place: Place, serve: Serve) -> None:
+    serve(script(let_out("systemctl status nothing"), let_out("systemctl status other"), let_out("systemctl stop other"), "text: Done."))
+    with terminal(place) as shown:
+        question = asked(shown)
+        assert "[b] this session: commands that begin with `systemctl status`, outside the sandbox" in question
+        assert "[f]" not in question
+        shown.send("b\r")
+        question = shown.expect(ASKED)
+        assert "status other (outside the sandbox)" in question
+        assert "systemctl stop other" in question
+        assert "[b]" not in question
+        shown.send("n\r")
+        shown.expect("Done.")
+        shown.prompt()
+        shown.ask("/approvals")
+        assert "outside the sandbox, commands that begin with: systemctl status" in shown.expect("until this session ends")
+
+
+def test_an_edited_command_runs_outside_as_it_was_edited(place: Place, serve: Serve) -> None:
+    serve(script(let_out("touch ../home/wrong"), "text: Done."))
+    editor = place.home / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/wrong/right/ "$1"\n')
+    editor.chmod(0o755)
+    place.more_env["EDITOR"] = str(editor)
+    with terminal(place) as shown:
+        asked(shown)
+        shown.send("e\r")
+        question = shown.expect(ASKED)
+        assert "Run OUTSIDE the sandbox" in question
+        assert "│ touch ../home/right" in question
+        shown.send("y\r")
+        shown.expect("Done.")
+    assert (place.home / "right").exists()
+    assert not (place.home / "wrong").exists()

@@ -68,8 +68,8 @@ def test_hostile_text_in_a_conversation(place: Place, serve: Serve) -> None:
         script(
             f"thought: {json.dumps(HOSTILE)}\ntext: {json.dumps(HOSTILE)}\n"
             + calls(("read_file", {"file_path": f"{name}/f{name}.txt"}), ("list_directory", {"path": name}), (f"no {HOSTILE}", {})),
-            calls(("run_shell", {"command": command})),
-            calls(("run_shell", {"command": command, "description": HOSTILE})),
+            calls(("run_shell", {"command": command, "writes": True})),
+            calls(("run_shell", {"command": command, "writes": True, "description": HOSTILE})),
             calls(("write_file", {"file_path": f"{name}/new", "content": HOSTILE * 9})),
             calls(("ask_user", {"question": HOSTILE, "choices": [HOSTILE, "b"]})),
             f"text: {json.dumps(f'The end. {HOSTILE}')}",
@@ -156,7 +156,7 @@ def test_exports_hold_no_sequence_either(place: Place, serve: Serve, tmp_path: P
 
 def test_a_long_command_is_marked_row_by_row_and_its_padding_named(place: Place, serve: Serve) -> None:
     command = f"touch harmless{' ' * 300}; touch PWN{'x' * 200}END"
-    serve(script(calls(("run_shell", {"command": command})), "text: ok"))
+    serve(script(calls(("run_shell", {"command": command, "writes": True})), "text: ok"))
     with terminal(place, size=(40, 60)) as shown:
         shown.prompt()
         shown.ask("go")

@@ -32,7 +32,7 @@ def run_command(folder: Path, command: str, **options: Any) -> tuple[dict[str, A
         return Allow()
 
     async def main() -> dict[str, Any]:
-        provider = ScriptedProvider(f"call: run_shell {json.dumps({'command': command})}\n---\ntext: Good.")
+        provider = ScriptedProvider(f"call: run_shell {json.dumps({'command': command, 'writes': True})}\n---\ntext: Good.")
         async with make_agent(provider, workspace=folder, builtin=["run_shell"], describe=False, ask=allow, **options) as agent:
             await agent.run("go")
         [result] = [part for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -225,22 +226,6 @@ def test_an_ask_that_fails_refuses(site: Path, tmp_path: Path) -> None:
     assert result["network"]["refused"] == ["example.org"]
 
 
-def test_the_end_of_the_command_ends_the_question(site: Path, tmp_path: Path) -> None:
-    ended: list[str] = []
-
-    async def ask(call: ToolCall, intent: Intent) -> Allow:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            ended.append(intent.scope)
-            raise
-        return Allow()
-
-    result = run_command(tmp_path, "timeout 1 curl -sS http://example.org/; echo over", ask=ask)
-    assert result["stdout"] == "over\n"
-    assert ended == ["example.org"]
-
-
 # Real clients
 
 
@@ -272,7 +257,8 @@ def test_git_clones_over_http(level: int, site: Path, tmp_path: Path) -> None:
     assert "first" in result["stdout"], result
 
 
-def test_pip_installs_through_it(site: Path, tmp_path: Path) -> None:
+def make_wheel(site: Path) -> None:
+    """An index with one package."""
     wheel = site / "simple" / "tiny" / "tiny-1.0-py3-none-any.whl"
     wheel.parent.mkdir(parents=True)
     with zipfile.ZipFile(wheel, "w") as file:
@@ -281,6 +267,10 @@ def test_pip_installs_through_it(site: Path, tmp_path: Path) -> None:
         file.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr("tiny-1.0.dist-info/RECORD", "")
     (wheel.parent / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+
+
+def test_pip_installs_through_it(site: Path, tmp_path: Path) -> None:
+    make_wheel(site)
     try:
         import pip  # noqa: F401
     except ImportError:
@@ -310,3 +300,73 @@ def test_loopback_servers_of_the_command_need_no_gate(site: Path, tmp_path: Path
     serve = f"{sys.executable} -m http.server 8123 >/dev/null 2>&1 &"
     command = f"echo inside > f; {serve} {fetch} http://127.0.0.1:8123/f; {fetch} http://localhost:8123/f"
     assert run_command(tmp_path, command, hosts=["example.org"])["stdout"] == "inside\n" * 2
+
+
+def test_a_host_allowed_once_stays_with_the_command_that_asked(level: int, site: Path, tmp_path: Path) -> None:
+    """Another command of the session sees the gate, and has not got its secret."""
+    asked: list[str] = []
+
+    def ask(call: ToolCall, intent: Intent) -> Allow | Deny:
+        asked.append(intent.scope)
+        return Allow() if len(asked) == 1 else Deny("only once")
+
+    through = "curl -sS -o /dev/null -w '%{http_code}\\n' --max-time 20 -x"
+    first = "curl -sS http://example.org/hello.txt; sleep 1000"
+    look = "grep ' 0A ' /proc/net/tcp | awk '{print $2}' | grep ^0200007F | cut -d: -f2"
+    wait = f"until [ $({look} | wc -l) = 2 ] && [ -s ../w/out ]; do sleep 0.05; done"
+    other = (
+        f"{wait}; for port in $({look}); do at=127.0.0.2:$((16#$port)); [ $at = ${{http_proxy#*@}} ] && continue; "
+        f"{through} http://$at http://example.org/hello.txt; {through} http://${{http_proxy#http://}} http://example.org/hello.txt; "
+        f"own=${{http_proxy#http://}}; {through} http://${{own%@*}}@$at http://example.org/hello.txt; done"
+    )
+    calls = [
+        {"command": f"({first}) > out", "background": True},
+        {"command": other, "timeout_s": 60},
+    ]
+    (tmp_path / "w").mkdir()
+    results = run_calls(tmp_path / "w", calls, level=level, ask=ask)
+    assert results[1]["stdout"].splitlines() == ["407", "403", "407"], results
+    assert asked == ["example.org", "example.org"]
+    assert (tmp_path / "w/out").read_text() == "hello from example.org\n"
+
+
+def run_calls(folder: Path, calls: list[dict[str, Any]], *, level: int, ask: Any) -> list[dict[str, Any]]:
+    async def main() -> list[dict[str, Any]]:
+        provider = ScriptedProvider("".join(f"call: run_shell {json.dumps(each)}\n---\n" for each in calls) + "text: Good.")
+        sandbox = Sandboxing(level=level)  # type: ignore[arg-type]
+        async with make_agent(
+            provider, ask=ask, workspace=folder, builtin=["run_shell", "shell_output"], describe=False, approval="auto", sandbox=sandbox
+        ) as agent:
+            await agent.run("go")
+            record = "\n".join(path.read_text(errors="replace") for path in folder.parent.rglob("*.jsonl"))
+        parts = [part for message in provider.requests[-1].messages for part in message.parts]
+        assert "dragoman:" not in record + str(provider.requests), "the secret of a gate is nobody's but the command's"
+        return [json.loads(part.text) for part in parts if isinstance(part, ToolResult)]
+
+    return asyncio.run(main())
+
+
+def test_uv_installs_through_it(site: Path, tmp_path: Path) -> None:
+    uv = Path(sys.executable).parent / "uv"
+    if not uv.exists():
+        pytest.skip("uv is not installed here")
+    make_wheel(site)
+    command = (
+        f"{uv} pip install -q --no-cache --no-deps --python {sys.executable} --target here --index-url http://example.org/simple "
+        "--allow-insecure-host example.org tiny && cat here/tiny.py"
+    )
+    result = run_command(tmp_path, command, hosts=["example.org"])
+    assert result["stdout"] == "x = 1\n", result
+
+
+def test_npm_installs_through_it(site: Path, tmp_path: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed here")
+    folder = site / "tiny-package"
+    (folder / "package").mkdir(parents=True)
+    (folder / "package/package.json").write_text('{"name": "tiny-package", "version": "1.0.0"}')
+    subprocess.run(["tar", "czf", "tiny.tgz", "package"], cwd=folder, check=True)
+    command = f"{npm} --cache /tmp/cache install http://example.org/tiny-package/tiny.tgz >&2; cat node_modules/tiny-package/package.json"
+    result = run_command(tmp_path, command, hosts=["example.org"])
+    assert "tiny-package" in result["stdout"], result

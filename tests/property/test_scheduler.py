@@ -141,7 +141,7 @@ class World:
             case ToolCallConfirmation(call=call):
                 self.note("confirmation", call.id)
 
-    def start_tool(self, call: ToolCall, arguments: str = "") -> None:
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> None:
         self.note("recorded start", call.id)
         self.starts[call.id] = arguments
 

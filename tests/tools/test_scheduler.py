@@ -507,7 +507,7 @@ def test_a_write_is_on_disk_before_it_runs_and_a_result_before_it_is_told() -> N
     ledger = bench.ledger
 
     class Storied(type(ledger)):  # type: ignore[misc]
-        def start_tool(self, call: ToolCall, arguments: str = "") -> None:
+        def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> None:
             story.append("started")
 
         def finish_tool(self, *args: Any, **files: Any) -> None:

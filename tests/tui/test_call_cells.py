@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dragoman.base import jsontext
 from dragoman.base.words import choose_language, chosen_language
 from dragoman.cli.result_words import result_in_words
+from dragoman.policy.sandbox.refusal_words import sentence
 from dragoman.tui import call_cells, cells, question
 from dragoman.tui.call_cells import TAIL_LINES, CallCell, clean_output, finish
 from dragoman.tui.layout import lay_out, question_rows
@@ -25,13 +26,64 @@ def finished(name: str, text: str, **fields: object) -> ToolCallFinished:
     return ToolCallFinished("c1", (ToolResult("c1", name, (Text(text),), bool(fields.get("error"))),), name=name, **fields)  # type: ignore[arg-type]
 
 
-def test_a_command_that_is_done_says_its_exit_code_and_its_last_line() -> None:
-    event = finished("run_shell", jsontext.dumps({"stdout": "one\ntwo\n", "stderr": "three\n", "exitCode": 2}), display="(exit code 2)")
-    cell = finish(SHELL, event, 1.5)
+def ended(code: int, stdout: str, stderr: str = "", **fields: object) -> ToolCallFinished:
+    told = {"stdout": stdout, "stderr": stderr, "exitCode": code, **fields}
+    return finished("run_shell", jsontext.dumps(told), display=f"(exit code {code})")
+
+
+def test_a_command_that_succeeded_says_its_last_line() -> None:
+    cell = finish(SHELL, ended(0, "one\ntwo\n", "three\n"), 1.5)
+    rows = [plain(row) for row in call_cells.folded_lines(cell, 90)]
+    assert rows[0].endswith("1.5 s  exit 0")
+    assert rows[1:] == ["  … 3 lines · three"]
+
+
+def test_a_command_that_failed_shows_the_lines_that_tell_why() -> None:
+    cell = finish(SHELL, ended(2, "one\ntwo\n", "three\n"), 1.5)
     assert (cell.state, cell.exit_code, cell.line_count) == ("done", 2, 3)
     rows = [plain(row) for row in call_cells.folded_lines(cell, 90)]
     assert rows[0].endswith("1.5 s  exit 2")
-    assert rows[1] == "  … 3 lines · three"
+    assert rows[1:] == ["  one", "  two", "  three"]
+    output = "".join(f"step {number}\n" for number in range(40)) + "error: no rule for it\nmake: *** [all] Error 2\n"
+    rows = [plain(row) for row in call_cells.folded_lines(finish(SHELL, ended(2, output), 1.5), 90)]
+    assert rows[1:] == ["  error: no rule for it", "  make: *** [all] Error 2", "  … 42 lines in all · Ctrl-O"]
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_long_line_of_a_failed_command_takes_two_rows_at_most(columns: int) -> None:
+    cell = finish(SHELL, ended(1, "", f"KeyError: {'x ' * 500}\n" * 9), 1.5)
+    rows = call_cells.folded_lines(cell, columns)
+    assert len(rows) == 1 + 2 * 5 + 1
+    assert max(map(columns_of, rows)) <= columns
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_stopped_a_command_stands_under_it_in_the_users_language(language: str) -> None:
+    before = chosen_language()
+    choose_language(language)
+    try:
+        told = sentence("writing", can_leave=True, path="/etc/x", temporary="/tmp")
+        event = ended(1, "", "x\n", sandbox=told, network={"reached": [], "refused": ["a.test"]}, allowedLate=["b.test"])
+        rows = [plain(row).strip() for row in call_cells.folded_lines(finish(SHELL, event, 1.5), 100)][2:]
+    finally:
+        choose_language(before)
+    wanted = {
+        "en": ["stopped by the sandbox: /etc/x is read-only there", "not allowed to reach a.test"],
+        "zh": ["被沙箱阻止：/etc/x 在沙箱内是只读的", "不允许连接 a.test"],
+    }
+    assert rows[:2] == wanted[language]
+    assert "b.test" in rows[2]
+
+
+def test_a_command_whose_time_was_up_shows_no_json() -> None:
+    told = jsontext.dumps({"stdout": "half\n", "stderr": "", "exitCode": 143, "signal": "SIGTERM", "timedOut": True})
+    event = finished("run_shell", told, display="half\n(ended after 120 s)", error=told, error_type="timed_out")
+    rows = [plain(row) for row in call_cells.folded_lines(finish(SHELL, event, 120), 90)]
+    assert rows[1:] == ["  half", "  ended: its time was up"]
+
+
+def test_all_that_a_command_put_out_can_be_opened() -> None:
+    cell = finish(SHELL, ended(2, "one\ntwo\n", "three\n"), 1.5)
     assert [plain(row) for row in call_cells.opened_lines(cell, 90)][-3:] == ["  one", "  two", "  three"]
 
 
@@ -237,3 +289,22 @@ def test_what_tools_refuse_is_said_in_the_users_language(told: str, shown: str) 
         assert result_in_words(told) == shown
     finally:
         choose_language(before)
+
+
+def test_a_question_about_a_command_outside_says_so_first_and_last() -> None:
+    shell = call("run_shell", command="docker ps")
+    intent = Intent(preview="docker ps", command="docker ps", outside="May\n\x1b[2J I?", guarded="outside", prefix="docker ps")
+    asked = question.Question(shell, intent, "command")
+    rows = [plain(row) for row in question.subject(asked, 100)]
+    assert rows[0] == "▸ Run a command outside the sandbox"
+    assert 'The model says: "May<U+000A><U+001B>[2J I?"' in rows[2]
+    assert rows[3] == "  │ docker ps"
+    assert plain(question.choices(asked, 100)[0]) == "Run OUTSIDE the sandbox, with all your rights?"
+    assert [choice.key for choice in question.offered(asked)] == ["y", "b", "n", "r", "e", "esc"]
+    alone = question.Question(shell, Intent(preview="x", command="x", outside="why", guarded="outside"), "command")
+    assert [choice.key for choice in question.offered(alone)] == ["y", "n", "r", "e", "esc"]
+
+
+def test_what_ran_outside_says_so_on_its_line() -> None:
+    event = finished("run_shell", jsontext.dumps({"stdout": "", "stderr": "", "exitCode": 0, "outside": True}), outside=True)
+    assert "outside the sandbox  1.0 s  exit 0" in plain(call_cells.folded_lines(finish(SHELL, event, 1.0), 90)[0])

@@ -68,7 +68,7 @@ def test_an_edit_is_asked_about_beside_its_diff_and_leaving_tells_how_to_come_ba
 
 def test_a_refusal_with_a_reason_reaches_the_model(place: Place) -> None:
     with (
-        service(script(calls(("run_shell", {"command": "rm -rf build"})), "text: Then not.")) as serving,
+        service(script(calls(("run_shell", {"command": "rm -rf build", "writes": True})), "text: Then not.")) as serving,
     ):
         place.service = serving
         with tmux(place, size=(24, 80)) as pane:
@@ -89,7 +89,7 @@ def test_escape_stops_whatever_is_under_way(place: Place, state: str) -> None:
         "waiting": "wait: 30\ntext: x",
         "streaming": SLOW,
         "running": calls(("run_shell", {"command": "sleep 30"})),
-        "asking": calls(("run_shell", {"command": "touch made"})),
+        "asking": calls(("run_shell", {"command": "touch made", "writes": True})),
     }[state]
     with service(script(answer, "text: Next answer.")) as place.service, tmux(place, size=(24, 80)) as pane:
         begin(pane, "go")
@@ -112,7 +112,7 @@ def test_escape_stops_whatever_is_under_way(place: Place, state: str) -> None:
 
 def test_a_command_at_work_shows_its_end_and_goes_on_in_the_background(place: Place) -> None:
     command = "for n in 1 2 3 4 5 6 7 8 9; do echo line $n; done; sleep 20"
-    with service(script(calls(("run_shell", {"command": command})), "text: It goes on.")) as serving:
+    with service(script(calls(("run_shell", {"command": command, "writes": True})), "text: It goes on.")) as serving:
         place.service = serving
         with tmux(place, size=(24, 80)) as pane:
             begin(pane, "go")
@@ -805,7 +805,7 @@ def test_what_is_typed_while_the_question_of_trust_comes_up_is_in_the_prompt(pla
 
 @pytest.mark.parametrize("sentence", ["why not", "yes please", "no, do it otherwise"])
 def test_a_sentence_at_an_approval_is_kept_in_the_prompt_and_answers_nothing(place: Place, sentence: str) -> None:
-    answers = script(calls(("run_shell", {"command": "touch made"})), "text: Then not.")
+    answers = script(calls(("run_shell", {"command": "touch made", "writes": True})), "text: Then not.")
     with service(answers) as place.service, tmux(place, size=(24, 80)) as pane:
         begin(pane, "go")
         pane.expect(ASKS)
@@ -822,7 +822,7 @@ def test_a_sentence_at_an_approval_is_kept_in_the_prompt_and_answers_nothing(pla
 
 
 def test_what_is_typed_while_a_question_comes_up_is_in_the_prompt(place: Place) -> None:
-    asks = calls(("run_shell", {"command": "touch made"}))
+    asks = calls(("run_shell", {"command": "touch made", "writes": True}))
     with service(script(f"text: Begun.\nwait: 1\n{asks}", "text: Then not.")) as place.service, tmux(place, size=(24, 80)) as pane:
         begin(pane, "go")
         pane.expect("Begun.")
@@ -844,7 +844,7 @@ def test_what_is_typed_while_a_question_comes_up_is_in_the_prompt(place: Place) 
 
 def test_the_choices_are_explained(place: Place) -> None:
     with (
-        service(script(calls(("run_shell", {"command": "touch made"})), "text: Done.")) as place.service,
+        service(script(calls(("run_shell", {"command": "touch made", "writes": True})), "text: Done.")) as place.service,
         tmux(place, size=(40, 80)) as pane,
     ):
         begin(pane, "go")

@@ -1,10 +1,13 @@
-"""What holds commands stands in the status line, in every mode in which some run."""
+"""What holds commands stands in the status line, in words and in every mode."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 import pytest
 
+from dragoman.base.words import choose_language, say
 from dragoman.context.plan import CachePlan, plan_of
 from dragoman.loop.history import History
 from dragoman.policy.judge import Mode
@@ -13,23 +16,45 @@ from dragoman.tui.line import plain
 from dragoman.tui.status import Activity, Facts, keys_at_work, sign_of_life, status_line
 
 FACTS = Facts(model="anthropic/claude-sonnet-5-5")
+LEVELS = [
+    (0, "no sandbox"),
+    (1, "sandbox: workspace only"),
+    (2, "sandbox: workspace only"),
+    (3, "sandbox: Landlock, no servers"),
+    (4, "sandbox: workspace only"),
+    (5, "sandbox: external"),
+]
 
 
-@pytest.mark.parametrize(("mode", "words"), [("default", "ask first"), ("auto-edit", "edits run"), ("auto", "commands run")])
-@pytest.mark.parametrize(("level", "told"), [(0, "no sandbox"), (1, "sandbox 1"), (2, "sandbox 2"), (3, "sandbox 3"), (4, "sandbox")])
-def test_the_level_is_said_in_every_mode_in_which_commands_run(mode: Mode, words: str, level: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "words"), [("plan", "plan only"), ("default", "ask first"), ("auto-edit", "edits run"), ("auto", "commands run")]
+)
+@pytest.mark.parametrize(("level", "told"), LEVELS)
+def test_the_level_is_said_in_words_in_every_mode(mode: Mode, words: str, level: int, told: str) -> None:
     shown = plain(status_line(msgspec.structs.replace(FACTS, mode=mode, sandbox=level), 80))
     assert words in shown
     assert told in shown
 
 
-def test_nothing_is_said_before_it_is_known_and_where_no_command_runs() -> None:
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("level", range(6))
+def test_at_60_columns_the_level_is_said_before_all_but_mode_and_model(language: Literal["en", "zh"], level: int) -> None:
+    choose_language(language)
+    try:
+        facts = msgspec.structs.replace(FACTS, mode="auto", sandbox=level, used_tokens=120_000, window_tokens=1_000_000, cost_usd=0.0183)
+        shown = plain(status_line(facts, 60))
+        assert any(say(f"tui.sandbox_{each}") in shown for each in (level, "short_1", "short_3"))
+        assert "sonnet-5-5" in shown
+    finally:
+        choose_language("en")
+
+
+def test_nothing_is_said_before_it_is_known() -> None:
     assert "sandbox" not in plain(status_line(FACTS, 80))
-    assert "sandbox" not in plain(status_line(msgspec.structs.replace(FACTS, mode="plan", sandbox=1), 80))
 
 
 def test_that_no_gate_can_be_made_is_said() -> None:
-    assert "sandbox 2, no gate" in plain(status_line(msgspec.structs.replace(FACTS, sandbox=2, has_gate=False), 80))
+    assert "sandbox: workspace only, no hosts" in plain(status_line(msgspec.structs.replace(FACTS, sandbox=2, has_gate=False), 80))
 
 
 def test_how_long_the_cache_stays_warm_is_counted_down_until_it_is_cold() -> None:
@@ -49,9 +74,18 @@ def test_how_long_the_cache_stays_warm_is_counted_down_until_it_is_cold() -> Non
 def test_what_the_next_request_costs_stays_beside_a_sandbox_and_a_count_down(folder: str) -> None:
     full = Facts("auto-edit", 2, False, "anthropic/claude-sonnet-5-5", 120_000, 1_000_000, 0.0183, 0.0121, "warm", 252, folder, "master")
     shown = plain(status_line(full, 119))
-    for each in ("edits run", "sandbox 2, no gate", "sonnet-5-5", "12% of 1M", "$0.0183", "cache warm 4:12", "next $0.0121", "? keys"):
+    for each in (
+        "edits run",
+        "workspace, no net",
+        "sonnet-5-5",
+        "12% of 1M",
+        "$0.0183",
+        "cache warm 4:12",
+        "next $0.0121",
+        "? keys",
+    ):
         assert each in shown
-    assert "█▎░░░░░░░░ 12%" in plain(status_line(msgspec.structs.replace(full, has_gate=True), 119)), "what there is room for"
+    assert "█▎░░░░░░░░ 12%" in plain(status_line(msgspec.structs.replace(full, has_gate=True), 130)), "what there is room for"
     assert folder in plain(status_line(full, 240))
 
 

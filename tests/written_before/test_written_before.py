@@ -307,6 +307,6 @@ def test_what_was_granted_runs_unasked(own: Desk) -> None:
         assert (done.code, done.out) == (0, "Done.\n"), done
         results = [message["content"] for message in served.requests[-1]["messages"] if message["role"] == "tool"]
     assert json.loads(results[0])["exitCode"] == 0
-    assert results[1].startswith("Error: not run: run_shell needs a person's approval")
+    assert "a person's approval" in results[1]
     with service(script) as served:
         assert "the command: wc -l log.txt" in own.run_apart(served.url, "approvals").out

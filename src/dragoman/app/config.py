@@ -237,6 +237,9 @@ def _from_flags(options: Options) -> Iterator[tuple[ConfigSource, dict[str, Any]
         value = getattr(options, key)
         if value:
             yield ConfigSource("flag", flag), {key: value}
+    if options.sandbox:
+        level = int(options.sandbox) if options.sandbox.isdecimal() else options.sandbox
+        yield ConfigSource("flag", "--sandbox"), {"sandbox": {"level": level}}
     if options.no_color:
         yield ConfigSource("flag", "--no-color"), {"color": "never"}
     if options.text_tools:

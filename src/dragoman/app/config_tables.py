@@ -130,7 +130,7 @@ class LocalTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SandboxTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The boundary around commands: which kind, and what it lets through."""
 
-    level: Literal["auto", 1, 2, 3, "off"] = "auto"
+    level: Literal["auto", 1, 2, 3, "off", "external"] = "auto"
     unix_sockets: bool = False
     writable: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()

@@ -60,10 +60,13 @@ class Opened(msgspec.Struct, frozen=True):
     """To show to the user before the first run."""
 
 
-async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None, waits: bool = True) -> Opened:
+async def open_agent(
+    setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None, waits: bool = True, opens_ports: bool = False
+) -> Opened:
     """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError.
 
-    `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt."""
+    `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt. `opens_ports`: the user can open ports
+    of commands to a browser, and is told of them."""
     config = setup.config
     memory, notices = read_memory(setup)
     hooks = _hooks(setup)
@@ -103,6 +106,7 @@ async def open_agent(setup: Setup, *, ask: Ask | None = None, ask_user: AskUser 
         fallback=_fallback(setup),
         hooks=(*_outside_hooks(setup), *((hooks.points(),) if hooks is not None else ())),
     )
+    agent._harness.boundary.opens_ports = opens_ports
     if setup.trust.is_trusted and setup.trust.files and setup.trust.by != "flag":
         from dragoman.app.trust import Once, remember_believed
 

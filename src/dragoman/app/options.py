@@ -42,6 +42,8 @@ class Options(msgspec.Struct, frozen=True):
     output_format: OutputFormat = "text"
     max_turns: int | None = None
     approval: str = ""
+    sandbox: str = ""
+    """The level of the sandbox, as on the command line."""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     resume: str | None = None

@@ -20,7 +20,7 @@ from dragoman.extensions.sources import ProgramFolder
 from dragoman.policy.claude_rules import ReadRules, read_claude
 from dragoman.policy.codex_rules import read_codex
 from dragoman.policy.gemini_rules import exclusion_rules, read_policies
-from dragoman.policy.rules import Rule, RuleProblem, Tier
+from dragoman.policy.rules import OUTSIDE, Rule, RuleProblem, Tier
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 50
@@ -47,9 +47,20 @@ def find_other_rules(table: OtherRulesTable, setup: Surrounded) -> OtherRules:
         except FileProblem as problem:
             notices.append(say("config_unreadable", path=path, reason=problem))
             continue
-        rules += (rule for rule in found.rules if setup.trust.is_trusted or rule.decision != "allow")
-        notices += (say("other_rules_problem", problem=problem) for problem in found.problems)
+        allowed = (rule for rule in found.rules if setup.trust.is_trusted or rule.decision != "allow")
+        rules += (rule for rule in allowed if not _lets_out(rule))
+        notices += (say("other_rules_problem", problem=problem) for problem in (*found.problems, *_let_out(found.rules)))
     return OtherRules(tuple(rules), tuple(notices))
+
+
+def _lets_out(rule: Rule) -> bool:
+    return rule.tool == OUTSIDE and rule.decision == "allow"
+
+
+def _let_out(rules: Sequence[Rule]) -> list[str]:
+    """What another program's file would let run outside the sandbox, which only the user's own does."""
+    reason = say("policy.rule_outside_elsewhere")
+    return [say("policy.other_rule", where=rule.origin, rule=rule.text, reason=reason) for rule in rules if _lets_out(rule)]
 
 
 def rules_of_plugins(plugins: Sequence[Plugin]) -> OtherRules:

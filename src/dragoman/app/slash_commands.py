@@ -241,9 +241,11 @@ def _printed(text: str) -> str:
     found = jsontext.decode_object(text)
     if found is None:
         return text
-    out, err, code = (found.get(name) for name in ("stdout", "stderr", "exitCode"))
+    out, err, code, sandbox = (found.get(name) for name in ("stdout", "stderr", "exitCode", "sandbox"))
     lines = [str(each).rstrip("\n") for each in (out, err) if each]
-    return "\n".join([*lines, f"(exit code {code})"] if code else lines) or "(it printed nothing)"
+    if code:
+        lines += [f"(exit code {code})", *([f"({sandbox})"] if sandbox else [])]
+    return "\n".join(lines) or "(it printed nothing)"
 
 
 def origin_words(origin: Origin) -> str:

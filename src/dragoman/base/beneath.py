@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -214,6 +214,15 @@ def remove_flat_folder(path: str) -> int:
 def is_inside(path: str, base: str) -> bool:
     """Whether an absolute path is `base` or beneath it, by whole components: `/w-evil` is not in `/w`. Neither path is resolved."""
     return path == base or path.startswith(base if base.endswith(os.sep) else base + os.sep)
+
+
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Without those that lie in another; the shortest first."""
+    kept: list[str] = []
+    for path in sorted(set(paths), key=len):
+        if not any(is_inside(path, each) for each in kept):
+            kept.append(path)
+    return tuple(kept)
 
 
 def _where_to_begin(base: str) -> tuple[str, list[str]]:

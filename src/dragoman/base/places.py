@@ -54,6 +54,11 @@ class Places(NamedTuple):
         return os.path.join(self.cache, "mcp")
 
     @property
+    def command_caches(self) -> str:
+        """Caches of package managers and compilers that commands in the sandbox use, a folder for each workspace."""
+        return os.path.join(self.cache, "commands")
+
+    @property
     def decision_files(self) -> tuple[str, ...]:
         """What the user has said yes and no to."""
         return self.grants_file, self.trust_file, self.hooks_file, self.servers_file, self.commands_file

@@ -25,6 +25,7 @@ from dragoman.values.schema import problems
 MAX_DIFF_LINES = 60
 """A longer diff is shown folded, and whole on request. Anything other than a diff is never folded."""
 _HEAD_LINES, _TAIL_LINES = 40, 15
+_CANCEL_S = 2.0
 
 # Sent to the model: in English, whatever the program's language.
 SAID_NO = "the user said no"
@@ -71,7 +72,7 @@ class Asking(Protocol):
     async def edit(self, text: str, name: str) -> str | None: ...
 
     async def stop_run(self) -> Deny:
-        """Cancel the run and wait to be cancelled with it. Never returns."""
+        """Cancel the run and wait to be cancelled with it. Returns only if the question is none of the run's."""
         ...
 
 
@@ -81,6 +82,12 @@ class Holding(Protocol):
     def hold(self) -> AbstractContextManager[None]:
         """While it is open, nothing else is shown."""
         ...
+
+
+async def wait_for_cancel() -> Deny:
+    """Wait to be cancelled with the run that was stopped. A question about a command that goes on without the run is not: that is a no."""
+    await asyncio.sleep(_CANCEL_S)
+    return Deny(SAID_NO)
 
 
 class Dialog:
@@ -125,9 +132,8 @@ class Dialog:
             return await self._edit(text, name)
 
     async def stop_run(self) -> Deny:
-        """Cancel the run and wait to be cancelled with it. Never returns."""
         self._stop()
-        return await asyncio.get_running_loop().create_future()
+        return await wait_for_cancel()
 
     async def _show(self, prompt: str) -> None:
         self.screen.to_line_start()
@@ -213,13 +219,16 @@ class CallApproval:
             case "y":
                 self._echo("answered_yes")
                 return Allow(self._arguments)
+            case "w" if _can_let_write(self._intent):
+                self._echo("answered_write")
+                return Allow(self._arguments, commands_write=True)
             case "a" if not self._intent.guarded:
                 self._echo("answered_always")
                 return Allow(self._arguments, remember="session")
             case "s" if not self._intent.guarded:
                 self._echo("answered_save")
                 return Allow(self._arguments, remember="saved")
-            case "b" if self._intent.prefix and not self._intent.guarded:
+            case "b" if "b" in self._keys():
                 self._echo("answered_always")
                 return Allow(self._arguments, remember="session", prefix=self._intent.prefix)
             case "f" if self._intent.prefix and not self._intent.guarded:
@@ -252,13 +261,21 @@ class CallApproval:
 
     def _keys(self) -> str:
         """The keys that this question has. `?` explains them."""
+        if self._intent.writing == "refused":
+            return "ywnr?"
         always = "" if self._intent.guarded else "asbf" if self._intent.prefix else "as"
-        return f"y{always}nre{'v' if self._kind == 'edit' else ''}?"
+        if self._intent.outside and self._intent.prefix:
+            always = "b"
+        return f"y{always}{'w' if _can_let_write(self._intent) else ''}nre{'v' if self._kind == 'edit' else ''}?"
 
     def _explain(self) -> None:
-        always = "" if self._intent.guarded else say("approval_why_always")
+        is_refused = self._intent.writing == "refused"
+        always = "" if self._intent.guarded or is_refused else say("approval_why_always")
+        if self._intent.outside:
+            always = say("approval_why_outside")
+        writes = say("approval_why_write") if _can_let_write(self._intent) else ""
         self._end_mark()
-        for line in filter(None, (say("approval_why"), always, say("approval_why_keys"))):
+        for line in filter(None, (say("approval_why_again" if is_refused else "approval_why"), always, writes, say("approval_why_keys"))):
             self._screen.message(line)
 
     def _end_mark(self) -> None:
@@ -273,11 +290,14 @@ class CallApproval:
         screen.line(fit(title, screen.columns - 1), "bold")  # its beginning: the whole is below
         if intent.asker:
             screen.message(say("subagents.asks", agent=escape_hidden(intent.asker, one_line=True)), "cyan")
+        if intent.outside:
+            screen.line(say("outside_asks"), "yellow")
+            screen.message(say("outside_reason", reason=escape_hidden(intent.outside, one_line=True)))
         self._show_preview(whole=False)
         self._show_reading()
         if intent.why:
             screen.message(say("asked_because", why=escape_hidden(intent.why, one_line=True)), "yellow")
-        if intent.guarded:
+        if intent.guarded and not intent.outside:
             screen.message(say(f"guarded_{intent.guarded}"), "yellow")
         if intent.problem:
             screen.message(say("will_fail", problem=intent.problem), "red")
@@ -312,12 +332,18 @@ class CallApproval:
 
     def _choices(self) -> str:
         """Says what `always` covers: for an edit all edits, for a command only itself. What is guarded it never covers."""
+        if self._intent.writing == "refused":
+            return say("write_it")
+        if self._intent.outside:
+            prefix = escape_hidden(self._intent.prefix, one_line=True)
+            return say("run_it_outside", begins=say("outside_beginning", prefix=prefix) if prefix else "")
         if self._intent.guarded:
             return say("run_it_once")
         names = {"edit": say("covers_edits"), "execute": say("covers_command")}
         scope = escape_hidden(self._intent.scope, one_line=True)
         covers = names.get(self._kind) or say("covers_tool", name=f"{self._call.name} {scope}".rstrip())
         begins = say("or_beginning", prefix=escape_hidden(self._intent.prefix, one_line=True)) if self._intent.prefix else ""
+        begins += say("or_write") if _can_let_write(self._intent) else ""
         return say("run_it", covers=covers, begins=begins)
 
     def _echo(self, key: str) -> None:
@@ -351,6 +377,11 @@ class CallApproval:
         self._arguments = jsontext.dumps(args)
         self._intent = self._intend(self._tool, args)
         self._show()
+
+
+def _can_let_write(intent: Intent) -> bool:
+    """Whether one key lets all commands write in the workspace, in this session."""
+    return intent.writing in ("wanted", "refused") and not intent.guarded
 
 
 def _diff_style(line: str) -> Style:

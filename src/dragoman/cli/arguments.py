@@ -38,6 +38,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("output_format", ("--output-format",), "value", ("text", "json", "stream-json")),
     Option("max_turns", ("--max-turns",), "value", commands=("run", "config")),
     Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit", "auto"), commands=("run", "config")),
+    Option("sandbox", ("--sandbox",), "value", ("auto", "1", "2", "3", "off", "external"), commands=("run", "config", "doctor")),
     Option("allow", ("--allow",), "many", commands=("run", "config")),
     Option("deny", ("--deny",), "many", commands=("run", "config")),
     Option("include", ("--include",), "many", commands=("run",)),

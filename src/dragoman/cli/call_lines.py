@@ -24,7 +24,7 @@ from dragoman.values.events import (
     ToolModeChanged,
     TurnEvent,
 )
-from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.messages import Text, ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
 TITLE_CHARS = 100
@@ -32,15 +32,28 @@ _PASSING = frozenset(("ConnectionFailed", "TimedOut", "StreamBroken", "Overloade
 """Failures of the network or the service: they may be over later, even if retrying at once is of no use."""
 
 
-def title(call: ToolCall) -> str:
-    return one_line(call_in_words(call), TITLE_CHARS)
+def title(call: ToolCall, *, outside: bool = False) -> str:
+    """`outside`: its command ran outside the sandbox."""
+    words = one_line(call_in_words(call), TITLE_CHARS)
+    return say("call_outside", title=words) if outside else words
 
 
 def outcome(event: ToolCallFinished) -> str:
     """`✓ 120 lines`, `✗ no such file`."""
     if event.error or any(isinstance(part, ToolResult) and part.is_error for part in event.parts):
-        return say("call_failed", why=_first_line(event.error or event.display))
+        return say("call_failed", why=_first_line(shown_of(event)))
     return say("call_done", what=_first_line(event.display))
+
+
+def result_text(event: ToolCallFinished) -> str:
+    """The result as the model is given it."""
+    return "".join(part.text for part in event.parts if isinstance(part, Text | ToolResult))
+
+
+def shown_of(event: ToolCallFinished) -> str:
+    """What a person is shown of a call that did not succeed: its error, but of a command whose time was up what the tool shows, because
+    there the error is the result as the model gets it."""
+    return event.display if event.error_type == "timed_out" else event.error or event.display
 
 
 def in_words(told: str) -> str:

@@ -50,6 +50,7 @@ class SlashCommands:
             "/retry": self._retry,
             "/approval": self._approval,
             "/approvals": self._approvals,
+            "/sandbox": self._sandbox,
             "/directory": self._directory,
             "/clear": self._clear,
             "/tools": self._tools,
@@ -160,6 +161,11 @@ class SlashCommands:
             return
         for line in said.splitlines():
             conversation.screen.line(line)
+
+    def _sandbox(self, rest: str) -> None:
+        from dragoman.cli.sandbox_slash import run_sandbox_words
+
+        self._conversation.start(run_sandbox_words(self._conversation, rest))
 
     def _directory(self, rest: str) -> None:
         """`/directory`, `/directory add PATH`. A relative path is meant from the workspace, as everywhere in the program."""
@@ -377,7 +383,9 @@ class SlashCommands:
             state = words if each.exit_code is None else f"{words} ({each.exit_code})"
             is_short = each.age_s < 600
             age = say("age_seconds", number=f"{each.age_s:.0f}") if is_short else say("age_minutes", number=f"{each.age_s / 60:.0f}")
-            self._conversation.screen.line(say("background_command", id=each.id, state=state, age=age, command=one_line(each.command)))
+            command = one_line(each.command)
+            command = say("call_outside", title=command) if each.is_outside else command
+            self._conversation.screen.line(say("background_command", id=each.id, state=state, age=age, command=command))
 
     def _stop(self, rest: str) -> None:
         if not rest:

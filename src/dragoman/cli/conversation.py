@@ -87,7 +87,7 @@ class Conversation:
         return f"{self.agent.provider.name}/{self.agent.model}"
 
     async def _open_agent(self, setup: Setup) -> None:
-        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user)
+        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, opens_ports=True)
         self.agent, self._notices, self.setup = opened.agent, opened.notices, setup
         self.agent.approvals.on_ruling = self._take_ruling
 
@@ -107,7 +107,8 @@ class Conversation:
         self.screen.message(
             say("banner", version=__version__, model=self.model, workspace=shorten_home(self.setup.workspace), mode=mode), "bold"
         )
-        if mode == "auto" or self.setup.config.sandbox.run_unasked:  # elsewhere it is not known before the first command
+        table = self.setup.config.sandbox
+        if mode == "auto" or table.run_unasked or table.level == "external":  # elsewhere it is not known before the first command
             self.screen.message(say("sandbox_is", words=self.agent.approvals.sandbox), "dim")
         self.screen.message(say("banner_hint"), "dim")
         for notice in self._notices:

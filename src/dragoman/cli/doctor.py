@@ -257,7 +257,7 @@ def _sandbox(setup: Setup) -> Finding:
         detected = sandbox.detected
     finally:
         sandbox.close()
-    return Finding("sandbox", "ok" if detected.level in (1, 2) else "warning", detected.words)
+    return Finding("sandbox", "ok" if detected.level in (1, 2) or detected.is_external else "warning", detected.words)
 
 
 def _terminal() -> Finding:

@@ -151,6 +151,8 @@ class Headless:
         self.interrupts.detach()
         for notice in opened.notices:
             self._notice(notice)
+        if setup.config.sandbox.level == "external":
+            self._notice(say("sandbox_is", words=opened.agent.approvals.sandbox))
         return opened.agent
 
     def _outcome_of(self, agent: Agent, run: Run) -> Outcome:
@@ -186,6 +188,10 @@ class Headless:
 
     async def _refuse(self, call: ToolCall, intent: Intent) -> Deny:
         self._refusals.take(call, intent)
+        if intent.outside:
+            from dragoman.policy.approvals import NO_ONE_TO_LET_OUT  # loaded with the agent
+
+            return Deny(NO_ONE_TO_LET_OUT.format(name=call.name))
         return Deny(say("refused_to_model", name=call.name, why=f" ({intent.why})" if intent.why else ""))
 
     # --- cancellation and failure

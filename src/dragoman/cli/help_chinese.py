@@ -17,13 +17,18 @@ CHINESE_HELP["run"] = """\
       --fallback NAME      服务一直拒绝（速率限制、配额用完、过载）时改用的模型；可多次给出，按顺序尝试
       --output-format F    text（默认）、json（最后输出一个对象）、stream-json（每个事件一个）
       --approval MODE      plan       只读取
-                           default    编辑和命令先询问；用 -p 时拒绝
-                           auto-edit  工作区内的编辑直接运行，命令先询问
+                           default    编辑先询问，命令在写入之前询问；用 -p 时拒绝
+                           auto-edit  工作区内的编辑直接运行，命令在写入之前询问
                            auto       命令也直接运行，但只在沙箱中
-                           在所有方式下，只读取工作区的命令（ls、grep……）都直接运行。您选择“为此文件夹
-                           保存”而允许的内容，除 plan 外都直接运行，用 -p 时也一样：dragoman approvals
+                           在所有方式下，沙箱级别为 1 或 2 时命令在工作区只读的情况下直接运行；否则只有
+                           只读取的命令（ls、grep……）直接运行。您选择“为此文件夹保存”而允许的内容，
+                           除 plan 外都直接运行，用 -p 时也一样：dragoman approvals
+      --sandbox LEVEL      auto（默认）：依次尝试 1 自有命名空间、2 bubblewrap、3 只用 Landlock，用第一个可用的；
+                           off：不用；external：不用我们的沙箱，因为 dragoman 所在的容器或虚拟机就是边界，
+                           此时允许 auto（docs/ci.md）
       --allow RULE         符合的内容不经询问即运行：--allow 'pytest *'、--allow 'edit src/**'；可多次给出，
-                           --deny RULE 亦然：拒绝符合的内容。拒绝优先
+                           --deny RULE 亦然：拒绝符合的内容。拒绝优先。
+                           沙箱之外：只有 'outside git push' 之类的规则有效
       --max-turns N        模型回答 N 次之后停止（默认 100）
       --include DIR        工具还可以使用的目录；可多次给出
   -C, --directory DIR      在 DIR 中工作；其他相对路径都相对于它
@@ -93,8 +98,8 @@ docs/configuration.md 解释每项设置。然后列出您和别人带来的内�
       --trust              显示用 --trust 运行时的设置
       --config FILE        用 FILE 代替您的 config.toml
   -C, --directory DIR      使用 DIR 中的项目
-  -m, --model NAME, --fallback NAME, --approval MODE, --allow RULE, --deny RULE, --max-turns N,
-      --lang en|zh, --no-color
+  -m, --model NAME, --fallback NAME, --approval MODE, --sandbox LEVEL, --allow RULE, --deny RULE,
+      --max-turns N, --lang en|zh, --no-color
                            显示用这些选项运行时的设置
       --debug
   -h, --help               本说明
@@ -117,6 +122,7 @@ CHINESE_HELP["doctor"] = """\
       --output-format F    text（默认）或 json
   -m, --model NAME         检查此模型，而不是会被选中的模型
       --fallback NAME      也检查这个：服务一直拒绝时由它继续
+      --sandbox LEVEL      检查沙箱的这个级别
       --trust              使用项目的配置
       --config FILE        用 FILE 代替您的 config.toml
   -C, --directory DIR      使用 DIR 中的项目
@@ -128,10 +134,12 @@ CHINESE_HELP["terminal"] = """\
 /help              本说明
 /model [NAME]      显示模型，或更换模型
 /retry             失败后重试
-/approval [MODE]   plan：只读取；default：编辑和命令先询问；auto-edit：工作区内的编辑直接运行；
+/approval [MODE]   plan：只读取；default：编辑先询问，命令在写入之前询问；auto-edit：工作区内的编辑直接运行；
                    auto：命令也直接运行，但只在沙箱中
 /approvals         列出您在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销；
                    /approvals list：所有文件夹中的
+/sandbox           命令受到什么限制；write on|off：不经询问即可写入工作区；port N [close]：让您的浏览器能访问
+                   沙箱中服务器的端口；off、on：仅本次会话
 /directory [add PATH]
                    列出模型可以工作的目录，或添加一个
 /clear             重新开始：模型忘掉所说的内容；会话文件会保留

@@ -21,14 +21,19 @@ usage: dragoman [options]                     a conversation in the terminal
                            quota, overload); may be given several times, tried in that order
       --output-format F    text (default), json (one object at the end), stream-json (one per event)
       --approval MODE      plan       reading only
-                           default    edits and commands ask first; with -p they are refused
-                           auto-edit  edits inside the workspace run, commands ask first
+                           default    edits ask first, commands before they write; with -p that is refused
+                           auto-edit  edits inside the workspace run, commands ask before they write
                            auto       commands run too, inside a sandbox and nowhere else
-                           In all of them, commands that only read the workspace run (ls, grep …).
+                           In all of them, commands run with the workspace read-only where the
+                           sandbox has level 1 or 2; elsewhere those that only read (ls, grep …).
                            What you allowed with "save for this folder" runs in every mode but plan,
                            also with -p: dragoman approvals
+      --sandbox LEVEL      auto (default): the first that works here of 1, own namespaces; 2, bubblewrap;
+                           3, Landlock alone. off: none. external: none of ours, because the container
+                           or VM that dragoman runs in is the boundary; auto is allowed (docs/ci.md)
       --allow RULE         run what fits without asking: --allow 'pytest *', --allow 'edit src/**'; may be
-                           given several times, as may --deny RULE: refuse what fits. A refusal wins
+                           given several times, as may --deny RULE: refuse what fits. A refusal wins.
+                           Outside the sandbox: only 'outside git push' and the like
       --max-turns N        stop after N answers of the model (default 100)
       --include DIR        a further directory the tools may use; may be given several times
   -C, --directory DIR      work in DIR; other relative paths are relative to it
@@ -103,8 +108,8 @@ subagents and plugins; what is wrong with a file; and which programs' files are 
       --trust              show the settings of a run with --trust
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      use the project in DIR
-  -m, --model NAME, --fallback NAME, --approval MODE, --allow RULE, --deny RULE, --max-turns N,
-      --lang en|zh, --no-color
+  -m, --model NAME, --fallback NAME, --approval MODE, --sandbox LEVEL, --allow RULE, --deny RULE,
+      --max-turns N, --lang en|zh, --no-color
                            show the settings of a run with these
       --debug
   -h, --help               this text
@@ -127,6 +132,7 @@ images, the prompt cache, searching …) and shows what worked. It names the mos
       --output-format F    text (default) or json
   -m, --model NAME         check this model instead of the one that would be chosen
       --fallback NAME      check this one too: it goes on where the service keeps refusing
+      --sandbox LEVEL      check this level of the sandbox
       --trust              use the project's configuration
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      use the project in DIR
@@ -138,10 +144,12 @@ ENGLISH_HELP["terminal"] = """\
 /help              this text
 /model [NAME]      show the model, or change it
 /retry             try again after a failure
-/approval [MODE]   plan: reading only; default: edits and commands ask first; auto-edit: edits inside the workspace run;
-                   auto: commands run too, inside a sandbox alone
+/approval [MODE]   plan: reading only; default: edits ask first, commands before they write;
+                   auto-edit: edits inside the workspace run; auto: commands run too, inside a sandbox alone
 /approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back;
                    /approvals list: in every folder
+/sandbox           what holds commands; write on|off: write in the workspace without asking; port N [close]: open a
+                   port of a server in the sandbox to your browser; off, on: for this session
 /directory [add PATH]
                    list the directories the model may work in, or add one
 /clear             start afresh: the model forgets what was said; the session's file keeps it

@@ -19,8 +19,9 @@ class Refusals:
     """The titles of such calls, by why."""
 
     def __init__(self) -> None:
-        self._titles: dict[Literal["nobody", "guarded", "mode", "rule", "granted"], list[str]] = {
+        self._titles: dict[Literal["nobody", "outside", "guarded", "mode", "rule", "granted"], list[str]] = {
             "nobody": [],
+            "outside": [],
             "guarded": [],
             "mode": [],
             "rule": [],
@@ -35,6 +36,8 @@ class Refusals:
 
     def take(self, call: ToolCall, intent: Intent) -> None:
         """A call that somebody would have to be asked about."""
+        if intent.outside:
+            return self._titles["outside"].append(intent.title or title(call))
         is_guarded = intent.guarded in ("own", "trusted")
         self._titles["guarded" if is_guarded else "nobody"].append(intent.title or title(call))
         self._has_edits = self._has_edits or (not is_guarded and bool(intent.writes))

@@ -272,7 +272,7 @@ class TextReport:
     def _show_result(self, event: ToolCallFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         if call is not None and self._show_calls:
-            self.tell(say("call_line", title=call_lines.title(call), outcome=call_lines.outcome(event)), dim=True)
+            self.tell(say("call_line", title=call_lines.title(call, outside=event.outside), outcome=call_lines.outcome(event)), dim=True)
 
 
 class JsonReport:
@@ -338,7 +338,11 @@ class StreamJsonReport:
     def begin(self, agent: Agent, prompt: str) -> None:
         model = f"{agent.provider.name}/{agent.model}"
         tools = [spec.name for spec in agent.tools.specs]
-        self._write(self._objects.init_data(session_id=agent.session_id, model=model, tools=tools, workspace=agent.workspace.root))
+        known = agent.approvals.known_sandbox
+        sandbox = known.name if known is not None else None
+        self._write(
+            self._objects.init_data(session_id=agent.session_id, model=model, tools=tools, workspace=agent.workspace.root, sandbox=sandbox)
+        )
         self._write(self._objects.prompt_data(prompt))
 
     def take(self, event: TurnEvent) -> None:

@@ -74,7 +74,8 @@ def _call_line(step: ToolCallStep) -> str:
             outcome = say("call_failed", why=words)
         case _:
             outcome = say("call_ended_oddly", what=outcome_words(step))
-    return say("call_ended", title=one_line(call_in_words(step.call), _TITLE_CHARS), outcome=outcome)
+    title = one_line(call_in_words(step.call), _TITLE_CHARS)
+    return say("call_ended", title=say("call_outside", title=title) if step.outside else title, outcome=outcome)
 
 
 def _indent(text: str, sign: str) -> list[str]:

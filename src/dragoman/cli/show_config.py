@@ -57,6 +57,8 @@ def config_text(setup: Setup, columns: int = 0) -> str:
         lines += ["", say("config_search", who=strip_controls(who))]
     keys = [f"{key.service} ({key.source.words})" for key in services_with_keys(setup) if key.source is not None]
     lines += ["", say("config_keys", keys=", ".join(keys) or "-")]
+    commands = say("config_commands_write" if setup.loaded.config.sandbox.run_unasked else "config_commands_ask")
+    lines += ["", say("config_commands", what=commands)]
     lines += ["", say("config_approvals", words=approvals_words(setup))]
     rows, problems = _servers(setup)
     if rows or problems:

@@ -52,13 +52,14 @@ def line(data: dict[str, Any], at_ms: int) -> str:
     return jsontext.dumps(data | {"at_ms": at_ms}) + "\n"
 
 
-def init_data(*, session_id: str, model: str, tools: list[str], workspace: str) -> dict[str, Any]:
+def init_data(*, session_id: str, model: str, tools: list[str], workspace: str, sandbox: str | None) -> dict[str, Any]:
     return {
         "type": "init",
         "session_id": session_id,
         "model": model,
         "tools": tools,
         "workspace": workspace,
+        "sandbox": sandbox,
         "version": __version__,
     }
 
@@ -173,6 +174,8 @@ def _result_data(event: ToolCallFinished) -> dict[str, Any]:
     }
     if event.error_type:
         data["error_type"] = event.error_type
+    if event.outside:
+        data["outside_sandbox"] = True
     if event.repairs:
         data["repairs"] = list(event.repairs)
     if event.output_file:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
+from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.cli import call_lines
+from dragoman.cli.command_result import CommandResult, clean_output, read_command_result
 from dragoman.cli.output import Output
 from dragoman.cli.screen import Screen, Style
 from dragoman.values.events import (
@@ -177,9 +179,10 @@ class TerminalReport:
         if call is None:
             return
         failed = bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts)
-        lines = ((event.error or event.display) if failed else event.display).strip().splitlines() or [""]
-        ending = lines[-1] if lines[-1].startswith(ODD_ENDINGS) else ""
-        words = one_line(" ".join(map(call_lines.in_words, lines[:1] if lines[0] == ending else (lines[0], ending))), 300)
+        lines = (call_lines.shown_of(event) if failed else event.display).strip().splitlines() or [""]
+        result = read_command_result(call_lines.result_text(event)) if call.name == "run_shell" else CommandResult()
+        ending = next((line for line in reversed(lines) if line.startswith(ODD_ENDINGS)), "") if result.has_failed else ""
+        words = one_line(call_lines.in_words(ending or lines[0]), 300)
         if (work := self._inner.pop(event.call_id, None)) is not None:
             words = " · ".join(filter(None, (words, work.counts)))
         if failed:
@@ -188,8 +191,26 @@ class TerminalReport:
             outcome, style = say("call_ended_oddly", what=words), "yellow"
         else:
             outcome, style = say("call_done", what=words), ""
-        text = say("call_ended", title=call_lines.title(call), outcome=outcome)
+        text = say("call_ended", title=call_lines.title(call, outside=event.outside), outcome=outcome)
         self._screen.line(text if style else fit(text, self._screen.columns - 1), style)
+        self._show_told(result, event.output_file)
+
+    def _show_told(self, result: CommandResult, output_file: str) -> None:
+        """Of a command that failed: the lines that tell most, and where all are. Of any: what stopped it."""
+        told, count = list[str](), 0
+        if result.has_failed:
+            from dragoman.cli.telling_lines import choose_telling
+
+            output = clean_output(result.output).strip("\n")
+            told = choose_telling(output)
+            count = output.count("\n") + bool(output)
+        for each in told:
+            self._screen.line(fit(f"    {escape_hidden(each, one_line=True)}", self._screen.columns - 1), "dim")
+        for note in result.notes:
+            self._screen.message(f"    {note}", "yellow")
+        if told and count > len(told):
+            key = "all_lines_in_file" if output_file else "all_lines_exported"
+            self._screen.message(f"    {say(key, count=count, path=output_file)}", "dim")
 
     def _show_inner(self, event: SubagentEvent) -> None:
         """What a subagent does: on a line that the next one replaces."""

@@ -62,6 +62,8 @@ class View:
         self.placeholder = PLACEHOLDER
         self.agent = ""
         """The name of the agent that has the conversation."""
+        self.boundary = ""
+        """What the user has said of the boundary around commands: see Configured."""
         self._retry_temperature: float | None = None
         self._fed: dict[int, tuple[Entry, int]] = {}
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
@@ -157,6 +159,7 @@ class View:
             case Configured():
                 self.model, self.system, self.tools, self.settings = entry.model, entry.system, entry.tools, entry.settings
                 self.agent = entry.agent
+                self.boundary = entry.boundary
                 self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
                 self.placeholder = entry.placeholder or self.placeholder

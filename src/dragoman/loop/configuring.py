@@ -58,8 +58,17 @@ def _in_recorded_order(tools: tuple[ToolSpec, ...], recorded: tuple[ToolSpec, ..
 def record(harness: Harness, wanted: Configuration) -> None:
     """Where something changed, that is an entry: a request without one extends the cached prefix of the last."""
     session, model, view = harness.session, harness.session.model, harness.session.history.view
-    now = (model.name, model.provider.name, model.profile.prompt_window, wanted.system, wanted.tools, wanted.settings, harness.name)
-    before = (view.model, view.deployment, view.window, view.system, view.tools, view.settings, view.agent)
+    now = (
+        model.name,
+        model.provider.name,
+        model.profile.prompt_window,
+        wanted.system,
+        wanted.tools,
+        wanted.settings,
+        harness.name,
+        harness.boundary.for_record,
+    )
+    before = (view.model, view.deployment, view.window, view.system, view.tools, view.settings, view.agent, view.boundary)
     if now == before and not harness.has_new_directories:
         return
     harness.has_new_directories = False
@@ -76,6 +85,7 @@ def record(harness: Harness, wanted: Configuration) -> None:
         versions=VERSIONS,
         window=model.profile.prompt_window,
         agent=harness.name,
+        boundary=harness.boundary.for_record,
     )
 
 

@@ -20,7 +20,7 @@ from dragoman.context.settings import ContextSettings
 from dragoman.loop.model import Model, Models, is_doubtful
 from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
-from dragoman.loop.session import Session
+from dragoman.loop.session import SaidBoundary, Session
 from dragoman.loop.surroundings import Orientation
 from dragoman.loop.web import Searcher, web_tools
 from dragoman.policy.approvals import Approvals
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dragoman.loop.upkeep import Upkeep
     from dragoman.policy.denied_reads import DeniedReads
     from dragoman.policy.rules import Rule
+    from dragoman.policy.sandbox.detection import Detected
     from dragoman.sessions.watched_files import WatchedFiles
     from dragoman.tools.background import BackgroundCommands
     from dragoman.values.hooks import HookCaller
@@ -120,6 +121,7 @@ class Harness:
         self._guarded = tuple(os.fspath(path) for path in workspace.guarded)
         self._temporary = (os.fspath(workspace.temporary),) if workspace.temporary else ()
         self._sandbox, self._passed_variables, self._rules = tools.sandbox, tuple(tools.pass_env), approval.rules
+        self.boundary = SaidBoundary(tools.sandbox)
         dependencies = self._tool_dependencies(approval.ask_user)
         self.seen = dependencies.seen
         self.web = tools.web
@@ -151,6 +153,9 @@ class Harness:
             memory_file=self.memory_file,
             launch=self._launch if self._has_launcher() else None,
             background=self._background,
+            reach_of=lambda call_id: self.approvals.reach_of(call_id),
+            writing=lambda: self.approvals,
+            outside_run=(lambda call_id: self.approvals.outside_run(call_id)) if self._is_to_confine() else None,
         )
 
     def _approvals_of(self, options: ApprovalOptions) -> Approvals:
@@ -166,7 +171,7 @@ class Harness:
             law=lambda: self._law_of(options),
             has_sandbox=lambda: self._has_launcher() and self._launch().is_sandbox,
             describe_sandbox=lambda: self._launch().words if self._has_launcher() else str(say("policy.sandbox_level_0")),
-            known_sandbox=lambda: self.commands.known_sandbox if self.commands is not None else None,
+            known_sandbox=self._known_sandbox,
         )
 
     def _was_judged(self, path: str) -> bool:
@@ -179,7 +184,15 @@ class Harness:
             from dragoman.policy.own_files import secret_places  # not needed before a tool is called
 
             self._secret = secret_places(find_places(), self.workspace.root)
-        return Law(tuple(options.rules), self.directories, self._secret, tuple(options.hosts), options.run_sandboxed)
+        return Law(
+            tuple(options.rules), self.directories, self._secret, tuple(options.hosts), options.run_sandboxed, self._written_by_commands
+        )
+
+    @property
+    def _written_by_commands(self) -> tuple[str, ...]:
+        """Folders besides the workspace that commands in the sandbox write: those of the options, and ours for their caches."""
+        named = () if isinstance(self._sandbox, bool) else self._sandbox.writable
+        return (*self._temporary, *(os.path.realpath(os.path.expanduser(path)) for path in named), find_places().cache)
 
     @property
     def holder(self) -> Harness:
@@ -229,6 +242,11 @@ class Harness:
             return self._sandbox is True or (self._sandbox is not False and self._sandbox.level != "off")
         return sys.platform == "linux" and bool(sys.executable) and not getattr(sys, "frozen", False)
 
+    def _is_to_confine(self) -> bool:
+        """Whether commands are to run in a sandbox, by the options. Whether one works here is found out at the first command."""
+        wanted = self._sandbox if isinstance(self._sandbox, bool) else self._sandbox.level != "off"
+        return wanted and self._has_launcher()
+
     def _launch(self) -> CommandStarter:
         if self.commands is None:
             from dragoman.loop.commands import CommandStarter
@@ -243,8 +261,25 @@ class Harness:
                 rules=self._rules,
                 approvals=_approvals_while_there(self),
                 before=self._find_before_commands(),
+                within=self.called_by._launch if self.called_by is not None else None,
+                said=self.boundary,
             )
         return self.commands
+
+    @property
+    def starter(self) -> CommandStarter | None:
+        """What starts commands; None where they are started directly."""
+        return self._launch() if self._has_launcher() else None
+
+    def _known_sandbox(self) -> Detected | None:
+        starter = self.starter if self.boundary.is_known else self.commands
+        return starter.known_sandbox if starter is not None and self._sandbox is not False else None
+
+    def turn_sandbox(self, *, on: bool) -> None:
+        """Turn the sandbox off for this session, or on again. The mode auto, which needs one, is left for default."""
+        self.boundary.is_turned_off = not on
+        if not on and self.approvals.mode == "auto":
+            self.approvals.mode = "default"
 
     def _find_before_commands(self) -> Callable[[], None] | None:
         """What this agent calls before its first command, or the one it runs inside of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from dragoman.base.clock import now_ms
 from dragoman.context.cache import Cache
@@ -135,6 +135,7 @@ class History:
         versions: Iterable[str] = (),
         window: int = 0,
         agent: str = "",
+        boundary: Literal["", "external", "off"] = "",
     ) -> Configured:
         """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
@@ -150,6 +151,7 @@ class History:
             deployment=deployment,
             window=window,
             agent=agent,
+            boundary=boundary,
         )
         return self.append(configured)
 
@@ -177,14 +179,14 @@ class History:
     def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:
         return self.append(AnswerRejected(*self.stamp(), said.seq, reason, retry_temperature))
 
-    def start_tool(self, call: ToolCall, arguments: str = "") -> ToolStarted:
-        return self.append(ToolStarted(*self.stamp(), call.id, call.name, arguments))
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> ToolStarted:
+        return self.append(ToolStarted(*self.stamp(), call.id, call.name, arguments, outside))
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
     ) -> ToolPostponed:
         shown = (intent.title, intent.preview, intent.writes, intent.guarded)
-        return self.append(ToolPostponed(*self.stamp(), call.id, call.name, waits_for, arguments, *shown, repairs))
+        return self.append(ToolPostponed(*self.stamp(), call.id, call.name, waits_for, arguments, *shown, repairs, intent.outside))
 
     def decide_tool(self, call_id: str, decision: Allow | Deny) -> ToolDecided:
         if isinstance(decision, Deny):

@@ -225,7 +225,7 @@ def each(check: Check) -> Check:
 _FIELDS: dict[type, dict[str, Check]] = {
     ToolOptions: {"own": each(tool), "builtin": builtin, "web": optional(a(WebAccess)), "calling": one_of(ToolCalling), "sandbox": sandbox},
     Sandboxing: {
-        "level": one_of(Literal["auto", 1, 2, 3, "off"]),
+        "level": one_of(Literal["auto", 1, 2, 3, "off", "external"]),
         "unix_sockets": flag,
         "writable": each(path),
         "environment": each(text),

@@ -94,8 +94,9 @@ class WebAccess(msgspec.Struct, frozen=True):
 class Sandboxing(msgspec.Struct, frozen=True):
     """The boundary around commands: they write in the workspace only, read no stored secrets and have no network."""
 
-    level: Literal["auto", 1, 2, 3, "off"] = "auto"
-    """1: namespaces of our own. 2: bubblewrap. 3: Landlock alone. auto: the first that works here, if one does. off: none."""
+    level: Literal["auto", 1, 2, 3, "off", "external"] = "auto"
+    """1: namespaces of our own. 2: bubblewrap. 3: Landlock alone. auto: the first that works here, if one does. off: none.
+    external: none of ours, because a container or a virtual machine is the boundary: the mode auto is allowed."""
     unix_sockets: bool = False
     """Let commands make UNIX sockets."""
     writable: Sequence[Path] = ()
@@ -159,7 +160,7 @@ class ApprovalOptions(msgspec.Struct, frozen=True):
     hosts: Sequence[str] = ()
     """Which hosts web tools may reach unasked in the mode auto; hosts below them too."""
     run_sandboxed: bool = False
-    """Whether commands that run inside a sandbox run unasked in the other modes too."""
+    """Whether commands inside a sandbox run unasked and write in the workspace in the other modes too."""
 
 
 class SessionOptions(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
+from dragoman.tools.job import call_at_work
 from dragoman.values.calls import Allow, Deny, Later, Tool
 from dragoman.values.messages import Text, ToolCall
 
@@ -29,7 +30,13 @@ async def run_outside(harness: Harness, tool: Tool, call: ToolCall) -> str:
     """What an allowed call prints."""
 
     async def go() -> ToolOutput:
-        return await tool.run(jsontext.decode_object(call.arguments) or {}, lambda text: None)
+        def show(text: str, *more: object) -> None: ...
+
+        at_work = call_at_work.set((call, show))  # so that a command reaches no further than was decided
+        try:
+            return await tool.run(jsontext.decode_object(call.arguments) or {}, show)
+        finally:
+            call_at_work.reset(at_work)
 
     around = harness.hooks.around if harness.hooks is not None else None
     output = await go() if around is None else await around(call, go)

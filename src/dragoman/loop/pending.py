@@ -37,5 +37,5 @@ def refuse_pending(view: View) -> NoReturn:
 
 def _pending_call(view: View, call: ToolCall) -> PendingCall:
     entry = view.postponed[call.id]
-    intent = Intent(entry.title, entry.preview, entry.writes, guarded=entry.guarded)
+    intent = Intent(entry.title, entry.preview, entry.writes, guarded=entry.guarded, outside=entry.outside)
     return PendingCall(call, intent, entry.waits_for, call.id in view.decided, entry.arguments or call.arguments)

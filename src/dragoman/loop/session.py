@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from weakref import finalize
 
 from dragoman import __version__
@@ -14,7 +14,7 @@ from dragoman.base.places import temporary_folders
 from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
-from dragoman.loop.options import Connector, SessionOptions
+from dragoman.loop.options import Connector, Sandboxing, SessionOptions
 from dragoman.loop.surroundings import temporary_directory
 from dragoman.sessions.store import FileStore
 from dragoman.tools.output import remove_outputs
@@ -53,6 +53,34 @@ class Worker(Protocol):
     async def finished(self) -> None:
         """Returns when it is over, however it went."""
         ...
+
+
+class SaidBoundary:
+    """What the user has said of the boundary around commands, by configuration and in the conversation."""
+
+    is_turned_off = False
+    """For now, in the conversation."""
+    opens_ports = False
+    """Whether the user can open ports of commands to a browser (`/sandbox port`), so that new ones are worth telling."""
+    outer: SaidBoundary | None = None
+    """Of the agent that this one runs inside of: what holds there holds here."""
+
+    def __init__(self, sandbox: Sandboxing | bool) -> None:
+        self._level = sandbox.level if isinstance(sandbox, Sandboxing) else ""
+
+    @property
+    def is_off(self) -> bool:
+        return self.is_turned_off or (self.outer is not None and self.outer.is_off)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing has to be found out."""
+        return self.is_off or self._level in ("off", "external")
+
+    @property
+    def for_record(self) -> Literal["", "external", "off"]:
+        """That the boundary is not ours, or that there is none for now."""
+        return "off" if self.is_off else "external" if self._level == "external" else ""
 
 
 class Session:

@@ -163,7 +163,7 @@ async def _assemble(template: Template, caller: Harness | None, name: str, call_
     inner.name = made_like.name or name
     inner.account = made_like.account if made_like is not caller else None  # else its budget is among the caller's
     if caller is not None:
-        inner.called_by = caller
+        inner.called_by, inner.boundary.outer = caller, caller.boundary
         inner.further_secrets += caller.further_secrets
         inner.hooks = caller.hooks.beside(inner.hooks) if caller.hooks is not None else inner.hooks
         inner.depth_left = min(caller.depth_left - 1, made_like.limits.max_depth)

@@ -3,11 +3,11 @@ start."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from dragoman.base.places import find_places
 from dragoman.policy.command_times import RunningTime
-from dragoman.values.commands import HostsUsed, Launched
+from dragoman.values.commands import GateEnd, HostsUsed, Launched
 
 
 async def start_timed(starting: Awaitable[Launched], writable: Sequence[str]) -> Launched:
@@ -47,11 +47,17 @@ class TimedCommand(Launched):
     def hosts(self) -> HostsUsed:
         return self._launched.hosts
 
-    def take_gate(self) -> int | None:
+    def take_gate(self) -> GateEnd | None:
         return self._launched.take_gate()
 
     def take_terminal(self) -> int | None:
         return self._launched.take_terminal()
+
+    def watch_questions(self, tell: Callable[[bool], None]) -> None:
+        self._launched.watch_questions(tell)
+
+    async def settle(self) -> None:
+        await self._launched.settle()
 
     async def wait(self) -> int:
         return await self._launched.wait()

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
-from dragoman.policy.grants import Grants
+from dragoman.policy.grants import OUTSIDE_KEY, Grants
 from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge, narrower
 from dragoman.values.calls import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
@@ -19,14 +19,21 @@ from dragoman.values.messages import ToolCall, ToolSpec
 if TYPE_CHECKING:
     from dragoman.policy.rules import Rule
     from dragoman.policy.sandbox.detection import Detected
+    from dragoman.values.commands import OutsideRun, Reach
 
 NO_ONE_TO_ASK = (
     "{name} needs a person's approval{why}, and nobody can be asked here. Do what you can without it, and say what you would have done."
 )
 
 
+NO_ONE_TO_LET_OUT = (
+    "{name} was not run outside the sandbox: a person must allow that each time, and nobody can be asked here. Do what you can inside, and "
+    "say which command is to be run outside. The user can run it, or allow it beforehand by a rule `outside COMMAND`."
+)
 NOT_ALLOWED = "it is not among the allowed hosts, and nobody can be asked here"
 UNDECIDED = "whether it may be reached was not decided"
+CANNOT_WRITE = "commands need a person's approval to write here, and nobody can be asked"
+ONLY_PLANS = "plan mode only reads"
 
 
 Ruling = Literal["refused", "granted", "not_saved"]
@@ -50,6 +57,13 @@ def _guard_repositories(intent: Intent) -> Intent:
     from dragoman.policy.git_folder import is_in_repository  # where something is written
 
     return msgspec.structs.replace(intent, guarded="trusted") if any(map(is_in_repository, intent.writes)) else intent
+
+
+class _Switch:
+    """Shared by an agent and the subagents that work for it."""
+
+    is_on: bool | None = None
+    """None: as it is configured."""
 
 
 class Approvals:
@@ -93,9 +107,16 @@ class Approvals:
         self._is_own = is_own
         self._trusted = trusted
         self._doubted = doubted
-        self._law = law
+        self._configured = law
+        self._writing = _Switch()
+        self._reaches: dict[str, Reach] = {}
+        """By a call's id: how far its command may reach, where that is not the workspace."""
+        self._home: asyncio.AbstractEventLoop | None = None
+        """The event loop of the last run: questions are asked there, also about commands that run in another."""
         self._judged: dict[str, tuple[str, ...]] = {}
         """By a call's id: the files and the folder that it was allowed for."""
+        self._outside: dict[str, OutsideRun] = {}
+        """By a call's id: the command that was allowed to run outside the sandbox."""
 
     @property
     def mode(self) -> Mode:
@@ -107,6 +128,21 @@ class Approvals:
         require_sandbox(mode, self._has_sandbox, self._known_sandbox)
         self._mode: Mode = mode
 
+    @property
+    def commands_write(self) -> bool:
+        """Whether commands in the sandbox may write in the workspace unasked, in this session. It covers neither edits by tools, nor hosts,
+        nor commands outside the sandbox; rules that refuse or ask, and plan mode, stand above it."""
+        return self._law().run_sandboxed
+
+    @commands_write.setter
+    def commands_write(self, value: bool) -> None:
+        self._writing.is_on = value
+
+    def _law(self) -> Law:
+        """The rules and the folders, with what the user has chosen for the session."""
+        law = self._configured()
+        return law if self._writing.is_on is None else msgspec.structs.replace(law, run_sandboxed=self._writing.is_on)
+
     def tighten(self, limit: Limit, mode: Mode | None = None, *, asks: bool = True) -> None:
         """Hold what the file of a subagent says from now on, for it and for those that it calls."""
         self._held = (*self._held, limit)
@@ -114,7 +150,7 @@ class Approvals:
 
     def work_for(self, caller: Approvals) -> None:
         """Hold what holds for the caller, also what a skill or a command says that it begins to use later."""
-        self.on_ruling = caller.on_ruling
+        self.on_ruling, self._writing = caller.on_ruling, caller._writing
         self.narrowed = lambda spec, intent, law: caller.narrowed(spec, intent, law) if caller.narrowed is not None else None
         self._held = (*self._held, caller.limit_held)
         self._narrow_to(caller._most, asks=caller._asks)
@@ -142,14 +178,27 @@ class Approvals:
         return self._known_sandbox()
 
     @property
+    def has_boundary(self) -> bool:
+        """Whether it is known that commands run in a sandbox, or inside a boundary that the user has named."""
+        return (known := self._known_sandbox()) is not None and known.level > 0
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules in force, without what the user granted when asked."""
         return self._law().rules
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Which hosts may be reached unasked, by configuration."""
+        return self._law().hosts
 
     def decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
+        self._reaches.pop(call.id, None)
+        self._home = _loop_at_work()
+        self._outside.pop(call.id, None)
         is_doubted = self._doubted(call, tool.spec)
         law = self._law()
         limit, held = self._limits(call, tool, law)
@@ -158,11 +207,14 @@ class Approvals:
         only_plans = self.mode == "plan" and not getattr(tool, "decides_within", False)  # an agent that is called then plans too
         mode = self.mode if only_plans or self.mode != "plan" else "default"
         is_trusted = self._trusted(tool) and not is_doubted and not only_plans
-        if is_trusted and not law.rules and limit is None and held is None:
+        if is_trusted and not law.rules and limit is None and held is None and "outside" not in call.arguments:
             return Allow()
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent = self.intend(tool, args)
+        is_trusted = is_trusted and not intent.outside
         verdict = judge(tool.spec, intent, mode, self.grants.keys, law)
+        if limit is None and held is None and not is_doubted and self._runs_unasked(call, tool.spec, intent, mode, verdict, law):
+            return Allow()
         if isinstance(verdict, MustAsk) and is_trusted and not verdict.view.why:
             verdict = Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
             if limit is None and held is None:
@@ -174,12 +226,28 @@ class Approvals:
         if is_doubted and isinstance(verdict, Allow):
             verdict = MustAsk(intent)
         if not isinstance(verdict, MustAsk):
-            self._bind(call, intent)
+            if isinstance(verdict, Allow):
+                self._bind(call, intent, was_asked=False)
             self._tell_ruling(verdict, call, tool, intent)
             return verdict
+        if self.ask is None and intent.outside:
+            return Deny(NO_ONE_TO_LET_OUT.format(name=call.name))
         if self.ask is None:
             return Deny(NO_ONE_TO_ASK.format(name=call.name, why=f" ({verdict.view.why})" if verdict.view.why else ""))
         return self._ask_person(self.ask, call, tool, verdict.view)
+
+    def _runs_unasked(self, call: ToolCall, spec: ToolSpec, intent: Intent, mode: Mode, verdict: Allow | MustAsk | Deny, law: Law) -> bool:
+        """Whether it is a command that runs with the workspace read-only, so that nobody needs to be asked. Notes that."""
+        if not intent.writing or intent.outside:
+            return False
+        from dragoman.policy.unasked import reach_unasked  # only where a command can run so
+
+        reach = reach_unasked(spec, intent, mode, verdict, law)
+        if reach is None:
+            return False
+        self._bind(call, intent, was_asked=False)
+        self._reaches[call.id] = reach
+        return True
 
     @property
     def may_reach_out(self) -> bool:
@@ -209,6 +277,18 @@ class Approvals:
 
     async def ask_host(self, call: ToolCall, view: Intent) -> Allow | Deny:
         """Ask the person whether a command in the sandbox may reach a host."""
+        home = self._home
+        if home is None or home is asyncio.get_running_loop():
+            return await self._ask_host(call, view)
+        asking = self._ask_host(call, view)
+        try:
+            asked = asyncio.run_coroutine_threadsafe(asking, home)
+        except RuntimeError:  # the loop is closed: there is nobody any more
+            asking.close()
+            return Deny(UNDECIDED)
+        return await asyncio.wrap_future(asked)
+
+    async def _ask_host(self, call: ToolCall, view: Intent) -> Allow | Deny:
         if self.ask is None:
             return Deny(NOT_ALLOWED)
         answer = await self._answer_of(self.ask, call, view)
@@ -218,16 +298,42 @@ class Approvals:
             self._remember(answer, call, view, grant_key(gate_spec(), view))
         return answer
 
+    @property
+    def cannot_write(self) -> str:
+        """Why nobody can be asked whether a command may write; empty: somebody can."""
+        return ONLY_PLANS if self.mode == "plan" else CANNOT_WRITE if self.ask is None else ""
+
+    async def ask_to_write(self, call: ToolCall, view: Intent) -> Allow | Deny:
+        """Ask the person whether a command that ran with the workspace read-only may run again and write. `view`: the command, and why it
+        is asked about."""
+        if self.ask is None or self.mode == "plan":
+            return Deny(self.cannot_write)
+        answer = await self._answer_of(self.ask, call, view)
+        if isinstance(answer, Later):  # the command has run already, so Later is not possible
+            return Deny(CANNOT_WRITE)
+        if isinstance(answer, Allow):
+            self._note_writing(answer, view)
+            self._reaches.pop(call.id, None)
+        return answer
+
+    def _note_writing(self, answer: Allow, view: Intent) -> None:
+        if answer.commands_write and view.writing in ("wanted", "refused") and not view.guarded:
+            self.commands_write = True
+
     def forbids(self, call: ToolCall) -> Deny | None:
         """Why the rules do not let it run at all, whoever would allow it."""
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
+        self._reaches.pop(call.id, None)
         if isinstance(limit := self._limits(call, tool, self._law())[0], Deny):
             return limit
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
-        verdict = judge(tool.spec, self.intend(tool, args), self.mode, law=self._law())
-        return verdict if isinstance(verdict, Deny) else None
+        intent, law = self.intend(tool, args), self._law()
+        verdict = judge(tool.spec, intent, self.mode, law=law)
+        if not isinstance(verdict, Deny) or self._runs_unasked(call, tool.spec, intent, self.mode, verdict, law):
+            return None
+        return verdict
 
     def _limits(self, call: ToolCall, tool: Tool, law: Law) -> tuple[Deny | MustAsk | None, MustAsk | None]:
         """What skills and commands say, and what the files of subagents say. A refusal of either comes first."""
@@ -255,13 +361,15 @@ class Approvals:
         unasked = judge(tool.spec, intent, "default", law=law)
         with_grants = judge(tool.spec, intent, "default", self.grants.keys, law)
         is_granted = isinstance(with_grants, Allow) and not isinstance(unasked, Allow)
-        if is_granted or grant_key(tool.spec, intent) in self.grants.keys:
+        if not intent.outside and (is_granted or grant_key(tool.spec, intent) in self.grants.keys):
             return Allow()
         return MustAsk(msgspec.structs.replace(unasked.view, why=held.view.why)) if isinstance(unasked, MustAsk) else held
 
     def intend(self, tool: Tool, args: Mapping[str, Any]) -> Intent:
         """What a call would do, and whether it would do it to our own files."""
         intent = tool.intend(args)
+        if intent.outside:
+            return msgspec.structs.replace(intent, guarded="outside", sandboxed=False)
         if any(map(self._is_own, intent.writes)):
             return msgspec.structs.replace(intent, guarded="own")
         return _guard_repositories(intent) if intent.writes and not intent.guarded else intent
@@ -281,6 +389,7 @@ class Approvals:
     def may_skip(self, call: ToolCall) -> bool:
         """Whether somebody else's yes is enough: no rule forbids it or wants it asked, nothing it writes is guarded, and nobody doubts
         that the model wrote it."""
+        self._reaches.pop(call.id, None)
         tool = self._find(call.name)
         if tool is None or self._doubted(call, tool.spec) or self._limits(call, tool, self._law()) != (None, None):
             return False
@@ -290,6 +399,11 @@ class Approvals:
         if isinstance(verdict, MustAsk):
             return not verdict.view.guarded and not asks_by_rule(tool.spec, intent, law)
         return isinstance(verdict, Allow)
+
+    def runs_outside(self, call: ToolCall) -> bool:
+        """Whether it is to run outside the sandbox: then no hook allows it."""
+        tool = self._find(call.name)
+        return tool is not None and bool(self.intend(*_meant(tool, jsontext.decode_object(call.arguments) or {})).outside)
 
     def ask_about(self, call: ToolCall) -> Deny | Awaitable[Allow | Deny | Later]:
         """Ask the person, whatever would allow it."""
@@ -337,14 +451,33 @@ class Approvals:
             again = judge(tool.spec, self.intend(tool, edited), self.mode, law=self._law())
             if isinstance(again, Deny):
                 return again
-            view = again.view if isinstance(again, MustAsk) else self.intend(tool, edited)
-        self._bind(call, view)
+            changed = again.view if isinstance(again, MustAsk) else self.intend(tool, edited)
+            if changed.outside and not view.outside:
+                return Deny("the edited arguments would run it outside the sandbox, which was not asked about: the call was not run")
+            view = changed
+        self._bind(call, view, was_asked=True)
+        self._reaches.pop(call.id, None)
+        self._note_writing(answer, view)
         self._remember(answer, call, view, _key_of(answer, view) or grant_key(tool.spec, view))
         return answer
 
-    def _bind(self, call: ToolCall, intent: Intent) -> None:
+    def _bind(self, call: ToolCall, intent: Intent, *, was_asked: bool) -> None:
         if paths := (*intent.writes, *filter(None, [intent.directory])):
             self._judged[call.id] = paths
+        self._outside.pop(call.id, None)
+        if intent.outside:
+            from dragoman.policy.outside import plan_run  # only where a command asks for it
+
+            self._outside[call.id] = plan_run(intent, self._law(), was_asked=was_asked)
+
+    def reach_of(self, call_id: str) -> Reach:
+        """How far the command of a call that was allowed may reach. In plan mode none writes, whoever has allowed it."""
+        reach = "outside" if call_id in self._outside else self._reaches.get(call_id, "workspace")
+        return "read-only" if self.mode == "plan" and reach == "workspace" else reach
+
+    def outside_run(self, call_id: str) -> OutsideRun | None:
+        """The command that a call was allowed to run outside the sandbox; None: none was."""
+        return self._outside.get(call_id)
 
     def was_judged(self, call_id: str, path: str) -> bool:
         """Whether this real path is what a call was allowed for, or shown to a person: a link may have been swapped since. For a call that
@@ -357,7 +490,8 @@ class Approvals:
         return not is_guarded(path) and not self._is_own(path)
 
     def _remember(self, answer: Allow, call: ToolCall, view: Intent, key: str) -> None:
-        if answer.remember == "once" or view.guarded:
+        is_beginning = bool(view.outside) and answer.remember == "session" and key.startswith(OUTSIDE_KEY)
+        if answer.remember == "once" or (view.guarded and not is_beginning):
             return
         problem = self.grants.add(key, saved=answer.remember == "saved", session=self._session)
         if problem and self.on_ruling is not None:
@@ -393,6 +527,13 @@ def _meant(tool: Tool, args: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]
     return (tool, args) if stands_for is None else stands_for(args)
 
 
+def _loop_at_work() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def gate_spec() -> ToolSpec:
     """The gate as a tool, for the rules."""
     return ToolSpec.of(GATE, "", {"type": "object"}, kind="fetch")
@@ -401,4 +542,6 @@ def gate_spec() -> ToolSpec:
 def _key_of(answer: Allow, view: Intent) -> str:
     """The key of a beginning, if the answer names one that was offered, or a longer one."""
     is_offered = view.prefix and (answer.prefix == view.prefix or answer.prefix.startswith(f"{view.prefix} "))
+    if view.outside:
+        return f"{OUTSIDE_KEY}{view.prefix}" if view.prefix and answer.prefix == view.prefix else ""
     return f"{PREFIX_KEY}{answer.prefix}" if is_offered else ""

@@ -105,7 +105,7 @@ def find_doubt(step: CommandStep, around: ReadableFolders, *, given: int = 1) ->
     """Why a command is not run unasked; empty if it only reads, and only in the workspace. The first `given` words may name any file."""
     name = step.words[0].text
     if name == "cd":
-        return _doubt_of_cd(step, around) or _doubt_of_environment(step.folders, around)
+        return _doubt_of_cd(step, around) or doubt_of_environment(step.folders, around)
     if step.texts[:2] == ("git", "-C") and len(step.words) > 3:
         return _doubt_of_git_in(step, around)
     if name not in _TAKES_STATUS and any(word.has_status for word in step.words):
@@ -121,10 +121,10 @@ def find_doubt(step: CommandStep, around: ReadableFolders, *, given: int = 1) ->
             return say("policy.command_outside", path=folder)
         if doubt := _doubt_of_reads(step, found, folder, around, given):
             return doubt
-    if doubt := _doubt_of_environment(step.folders, around):
+    if doubt := doubt_of_environment(step.folders, around):
         return doubt
     started = (*found.runs,) if is_builtin(name) else (name, *found.runs)
-    return next(filter(None, (_doubt_of_program(each, around) for each in started)), "")
+    return next(filter(None, (doubt_of_program(each, around) for each in started)), "")
 
 
 def _doubt_of_git_in(step: CommandStep, around: ReadableFolders) -> str:
@@ -307,7 +307,7 @@ _RUN_FROM = set_of("BASH_ENV LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH RIPGREP_CONFIG_
 """Variables that name files whose content bash or a program that only reads would run or obey."""
 
 
-def _doubt_of_environment(folders: Sequence[str], around: ReadableFolders) -> str:
+def doubt_of_environment(folders: Sequence[str], around: ReadableFolders) -> str:
     for name in _RUN_FROM.intersection(os.environ):
         for path in os.environ[name].replace(" ", os.pathsep).split(os.pathsep):
             if path and any(around.holds(real_path(os.path.join(folder, path))) for folder in folders):
@@ -315,7 +315,7 @@ def _doubt_of_environment(folders: Sequence[str], around: ReadableFolders) -> st
     return ""
 
 
-def _doubt_of_program(name: str, around: ReadableFolders) -> str:
+def doubt_of_program(name: str, around: ReadableFolders) -> str:
     """The program must be one of the system: what PATH finds first may lie in the workspace."""
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
         if not os.path.isabs(entry):

@@ -16,7 +16,9 @@ from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
 from dragoman.base.saved_lines import append_line, read_lines, replace_lines
 
-Covers = Literal["edits", "command", "prefix", "tool", "scope"]
+Covers = Literal["edits", "command", "prefix", "outside", "tool", "scope"]
+OUTSIDE_KEY = "outside* "
+"""What a grant begins with that covers all commands with a beginning, outside the sandbox. It is never saved."""
 
 
 class SavedGrant(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +48,8 @@ def covered_by(key: str) -> tuple[Covers, str, str]:
         return "tool", tool, ""
     if tool == "run_shell*":
         return "prefix", "run_shell", rest
+    if tool == "outside*":
+        return "outside", "run_shell", rest
     if tool == "run_shell":
         command, _, directory = rest.partition("\0")
         return "command", tool, f"{command} (in {directory})" if directory else command
@@ -75,12 +79,14 @@ class Grants:
         state = _state_of(self.file)
         if state != self._read_at or state is None:
             self._read_at = state
-            self._saved = frozenset(grant.key for grant in _read_or_none(self.file) if grant.folder == self.folder)
+            self._saved = frozenset(
+                grant.key for grant in _read_or_none(self.file) if grant.folder == self.folder and not grant.key.startswith(OUTSIDE_KEY)
+            )
         return self._saved
 
     def add(self, key: str, *, saved: bool = False, session: str = "") -> str:
         """Returns why it could not be saved, or an empty string; it then holds for the session."""
-        if not saved or not self.file:
+        if not saved or not self.file or key.startswith(OUTSIDE_KEY):
             self.of_session |= {key}
             return ""
         try:

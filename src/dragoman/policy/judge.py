@@ -44,6 +44,8 @@ class Law(msgspec.Struct, frozen=True):
     """Which hosts our own tools may reach in the mode auto."""
     run_sandboxed: bool = False
     """Whether sandboxed commands run unasked in the other modes too."""
+    writable: tuple[str, ...] = ()
+    """Further folders that commands in the sandbox may write."""
 
 
 NO_LAW = Law()
@@ -54,7 +56,9 @@ GATE = "network"
 
 def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = frozenset(), law: Law = NO_LAW) -> Allow | MustAsk | Deny:
     """`granted` holds the keys (see `grant_key`) of what the user has allowed from now on. What is guarded asks nevertheless."""
-    ruled = _judge_by_rules(spec, intent, granted, law)
+    if intent.outside:
+        return _judge_outside(spec, intent, mode, granted, law)
+    ruled = judge_by_rules(spec, intent, granted, law)
     if ruled is not None and ruled.decision == "deny":
         return Deny(f"{spec.name} was refused: {ruled.reason}")
     asks_by_rule = ruled is not None and ruled.decision == "ask" and ruled.is_by_rule
@@ -77,9 +81,22 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
     return MustAsk(_described(intent, ruled) if ruled is not None else intent)
 
 
+def _judge_outside(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str], law: Law) -> Allow | MustAsk | Deny:
+    """A command that is to run outside the sandbox: asked about in every mode, unless a rule for that covers it."""
+    from dragoman.policy.outside import question_about, tightening_rules  # only where a command is to run there
+
+    ruled = judge_by_rules(spec, intent, frozenset(), msgspec.structs.replace(law, rules=tightening_rules(law.rules)))
+    if ruled is not None and ruled.decision == "deny":
+        return Deny(f"{spec.name} was refused: {ruled.reason}")
+    if mode == "plan":
+        return Deny(f"plan mode only reads: {spec.name} was not run")
+    view = question_about(msgspec.structs.replace(intent, guarded="outside", sandboxed=False), granted, law, ruled)
+    return MustAsk(view) if view is not None else Allow()
+
+
 def asks_by_rule(spec: ToolSpec, intent: Intent, law: Law) -> bool:
     """Whether one of the user's rules wants it asked about."""
-    ruled = _judge_by_rules(spec, intent, frozenset(), law)
+    ruled = judge_by_rules(spec, intent, frozenset(), law)
     return ruled is not None and ruled.decision == "ask" and ruled.is_by_rule
 
 
@@ -100,7 +117,7 @@ def _reaches_out(spec: ToolSpec, mode: Mode) -> bool:
     return mode == "auto" and (spec.kind == "fetch" or spec.name == WEB_SEARCH)
 
 
-def _judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law: Law) -> CommandRuling | None:
+def judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law: Law) -> CommandRuling | None:
     """What rules and the grammar of commands say; None if they say nothing. Loaded with the first command, or where there are rules."""
     if intent.command and law.folders:
         from dragoman.policy.command_rules import judge_command
@@ -146,6 +163,8 @@ PREFIX_KEY = "run_shell* "
 
 def grant_key(spec: ToolSpec, intent: Intent) -> str:
     """What `always` covers: all edits, this exact command, this tool, or this tool with this host."""
+    if intent.outside:
+        return f"outside {intent.command}"  # never looked up: each is asked about
     if spec.kind == "edit":
         return "edit"
     if intent.scope:

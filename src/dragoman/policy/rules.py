@@ -28,11 +28,13 @@ EDITS = "edit"
 """Stands for every tool that edits files."""
 NETWORK = "network"
 """Stands for the gate of the sandbox: which hosts commands reach. No tool: the model does not call it."""
+OUTSIDE = "outside"
+"""Stands for commands that are to run outside the sandbox: `outside git push`. No other rule allows those."""
 SERVERS = "mcp__"
 """What the names of tools of MCP servers begin with: `mcp__server__tool`. A rule may name a server alone, or have a `*`."""
 TOOLS = frozenset(
     {COMMANDS, EDITS, "read_file", "write_file", "list_directory", "read_many_files", "web_fetch", "google_web_search", "web_search"}
-    | {"save_memory", "ask_user", NETWORK}
+    | {"save_memory", "ask_user", NETWORK, OUTSIDE}
 )
 """Names that are tools and no programs. Any other first word is a program, and the tool of that name if there is one."""
 MAX_CHARS = 2_000
@@ -71,6 +73,11 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_for_commands(self) -> bool:
         return self.tool in ("", COMMANDS)
 
+    @property
+    def has_words(self) -> bool:
+        """Whether its pattern consists of the words of a command."""
+        return self.is_for_commands or self.tool == OUTSIDE
+
 
 def parse_rule(text: str, decision: Decision, *, origin: str = "", tier: Tier = "user") -> Rule:
     """The short form: `pytest *`, `edit src/**`, a tool's name. Raises RuleProblem."""
@@ -101,7 +108,7 @@ def check_written(rule: Rule) -> Rule:
     """A rule as a person wrote it: also checked for what no command ever fits, so that nobody relies on it. Raises RuleProblem."""
     if rule.tool in _OF_HOSTS and rule.decision == "allow" and rule.pattern and not is_host(rule.pattern):
         raise RuleProblem(say("policy.rule_host", pattern=rule.pattern, tool=rule.tool))
-    if not rule.is_for_commands or not rule.pattern:
+    if not rule.has_words or not rule.pattern:
         return check_rule(rule)
     if form := _CLAUDE_FORM.fullmatch(rule.pattern):
         raise RuleProblem(say("policy.rule_claude", pattern=rule.pattern, ours=_as_ours(form[1], form[2] or "")))
@@ -142,7 +149,9 @@ def check_rule(rule: Rule) -> Rule:
         raise RuleProblem(say("policy.rule_empty"))
     if len(rule.text) > MAX_CHARS or any(not sign.isprintable() for sign in rule.text):
         raise RuleProblem(say("policy.rule_text"))
-    if rule.is_for_commands and rule.pattern:
+    if rule.tool == OUTSIDE and rule.decision == "allow" and not rule.pattern:
+        raise RuleProblem(say("policy.rule_outside_bare"))
+    if rule.has_words and rule.pattern:
         words = pattern_words(rule.pattern)
         if rule.decision == "allow" and "*" in words[0]:
             raise RuleProblem(say("policy.rule_any_program", pattern=rule.pattern))
@@ -230,7 +239,7 @@ def fits_target(pattern: str, target: str, root: str) -> bool:
 
 def covers_example(rule: Rule, example: str) -> bool:
     """Whether an example in a rule's own table fits it."""
-    if not rule.is_for_commands:
+    if not rule.has_words:
         if not rule.pattern:
             return True
         return fits_path(rule.pattern, example) or fits_host(rule.pattern, example, is_refusal=rule.decision != "allow")

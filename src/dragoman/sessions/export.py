@@ -296,7 +296,8 @@ def _call_record(step: ToolCallStep, blobs: BlobStore | None) -> dict[str, Any]:
     status = {"finished": "success", "failed": "error"}.get(step.outcome, "cancelled")
     attached = _wire_parts((part for part in step.content if not isinstance(part, Text)), blobs)
     fields: dict[str, Any] = {"id": call.id, "name": call.name, "args": call.args or {}, "result": [result, *attached], "status": status}
-    return fields | {"timestamp": utc_of(step.finished_ms or step.timestamp_ms), "resultDisplay": step.display or step.output}
+    fields |= {"timestamp": utc_of(step.finished_ms or step.timestamp_ms), "resultDisplay": step.display or step.output}
+    return fields | ({"outsideSandbox": True} if step.outside else {})
 
 
 def _wire_parts(parts: Iterable[Part], blobs: BlobStore | None) -> list[dict[str, Any]]:

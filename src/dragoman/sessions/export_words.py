@@ -51,7 +51,8 @@ def heading(transcript: Transcript) -> str:
 def outcome_words(step: Reply | ToolCallStep) -> str:
     """How it ended; empty for an answer that ended normally."""
     if isinstance(step, ToolCallStep):
-        return say(f"sessions.outcome_{step.outcome}")
+        words = say(f"sessions.outcome_{step.outcome}")
+        return say("sessions.outcome_outside", words=words) if step.outside else words
     words = [step.broken_off, say("sessions.answer_rejected", reason=step.rejected) if step.rejected else ""]
     return ", ".join(filter(None, words))
 

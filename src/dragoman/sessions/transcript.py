@@ -90,6 +90,8 @@ class ToolCallStep(_Step, frozen=True):
     display: str = ""
     """What the person saw, if that differs from what the model got."""
     finished_ms: int = 0
+    outside: bool = False
+    """It ran a command outside the sandbox."""
 
     @property
     def output(self) -> str:
@@ -231,7 +233,7 @@ class _TranscriptReader:
         index, step = self._open(entry.call_id)
         if step is not None and index not in self._done:
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
-            self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown")
+            self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown", outside=entry.outside)
 
     def _postpone(self, entry: ToolPostponed) -> None:
         index, step = self._open(entry.call_id)

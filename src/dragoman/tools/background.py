@@ -22,7 +22,7 @@ from dragoman.tools.process import Exit, run_process
 from dragoman.tools.streams import COLUMNS, ROWS
 from dragoman.tools.terminal_text import TerminalText
 from dragoman.tools.unread import UnreadOutput
-from dragoman.values.commands import CommandState, Launch, StateOfCommand
+from dragoman.values.commands import CommandState, Launch, Reach, StateOfCommand
 
 MAX_RUNNING = 8
 _MAX_ENDED = 32
@@ -44,6 +44,8 @@ class BackgroundCommand:
     def __init__(self, id: str, command: str, outputs: Outputs, *, tty: bool) -> None:
         self.id = id
         self.command = command
+        self.is_outside = False
+        """Whether it runs outside the sandbox."""
         self.is_told = False
         """Whether the model knows that it has ended."""
         self.state: StateOfCommand = "running"
@@ -56,14 +58,23 @@ class BackgroundCommand:
         self.fault: OSError | None = None
         """Why it could not be started."""
         self._task: asyncio.Task[None] | None = None
+        self._explain: Callable[[Exit, str], str] | None = None
 
     @property
     def is_running(self) -> bool:
         return self.state == "running"
 
+    def explain_by(self, explain: Callable[[Exit, str], str] | None) -> None:
+        """Set what says of a command that failed what stopped it, by its end and the last of what it printed."""
+        self._explain = explain
+
+    def explain(self, end: str) -> str:
+        """What stopped it; empty where nothing did, or it runs."""
+        return self._explain(self.exit, end) if self._explain is not None and self.exit is not None and self.exit.code else ""
+
     def describe(self) -> CommandState:
         code = self.exit.code if self.exit is not None else None
-        return CommandState(self.id, self.command, self.state, code, time.monotonic() - self._began_s)
+        return CommandState(self.id, self.command, self.state, code, time.monotonic() - self._began_s, self.is_outside)
 
     def take(self, room: int, measure: Measure = len) -> CappedText:
         """What it has printed since this was last asked."""
@@ -157,10 +168,14 @@ class BackgroundCommands:
         timeout_s: float | None,
         tty: bool,
         grace_s: float,
+        reach: Reach = "workspace",
+        explain: Callable[[Exit, str], str] | None = None,
     ) -> BackgroundCommand:
-        """Start one, and wait `grace_s` for what it prints first or for its end. If cancelled meanwhile, it is ended.
-        Raises OSError if it cannot be started."""
+        """Start one, and wait `grace_s` for what it prints first or for its end. If cancelled meanwhile, it is ended. `explain`: see
+        `BackgroundCommand.explain_by`. Raises OSError if it cannot be started."""
         started = self._add(command, tty=tty)
+        started.explain_by(explain)
+        started.is_outside = reach == "outside"
 
         def run(self: BackgroundCommand) -> Coroutine[Any, Any, Exit]:
             return run_process(
@@ -173,6 +188,7 @@ class BackgroundCommands:
                 launch=launch,
                 streams="tty" if tty else "merged",
                 bytes_per_s=_TERMINAL_BYTES_PER_S if tty else BYTES_PER_S,
+                reach=reach,
             )
 
         try:

@@ -5,25 +5,34 @@ from __future__ import annotations
 from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden, hidden_note
 from dragoman.tools.background import BackgroundCommand, BackgroundCommands
+from dragoman.tools.listening import tell_ports
 from dragoman.tools.output import Outputs
 from dragoman.tools.process import tell_user
 from dragoman.tools.shell_screen import last_lines
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import ToolOutput
+from dragoman.values.commands import Launch
 from dragoman.values.messages import Text
 
 _FRAME_CHARS = 500
 """Size of the JSON around the output."""
 _TITLE_CHARS = 80
+SHARED_NETWORK = "Later commands reach its ports at 127.0.0.1. Nothing outside the sandbox does, unless the user opens a port."
 OWN_NETWORK = "Nothing outside reaches its ports, other commands neither: to try a server out, start it and ask it in one command."
 FULL_SCREEN = "The program draws a full screen, which is not shown."
 
 
-def describe_start(command: BackgroundCommand, outputs: Outputs, *, is_sandboxed: bool, note: str = "") -> ToolOutput:
-    return _describe(command, outputs, OWN_NETWORK if is_sandboxed and command.is_running else "", note)
+async def describe_start(command: BackgroundCommand, outputs: Outputs, *, launch: Launch | None, note: str = "") -> ToolOutput:
+    """`launch`: what has started it."""
+    if launch is None or not launch.is_sandbox or launch.is_external or not command.is_running:
+        return _describe(command, outputs, "", note)
+    network = SHARED_NETWORK if launch.shares_network else OWN_NETWORK
+    return _describe(command, outputs, await tell_ports(launch, [command.id]) or network, note)
 
 
-async def read_command(commands: BackgroundCommands, outputs: Outputs, id: str, *, wait_s: float, stop: bool) -> ToolOutput:
+async def read_command(
+    commands: BackgroundCommands, outputs: Outputs, id: str, launch: Launch | None = None, *, wait_s: float, stop: bool
+) -> ToolOutput:
     command = commands.get(id.strip())
     if command is None:
         known = ", ".join(f"{each.id} ({each.state})" for each in commands.describe()) or "there are none"
@@ -32,7 +41,7 @@ async def read_command(commands: BackgroundCommands, outputs: Outputs, id: str, 
         await commands.do(command.stop())
     elif wait_s:
         await commands.do(command.wait_for_news(wait_s))
-    return _describe(command, outputs)
+    return _describe(command, outputs, await tell_ports(launch, [command.id]) if command.is_running else "")
 
 
 def title_of(command: str) -> str:
@@ -55,7 +64,9 @@ def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "", no
             told["exitCode"] = now.exit_code
         if ended is not None and ended.signal:
             told["signal"] = ended.signal
-        remark = ended.remark if ended is not None else ""
+        remark = " ".join(filter(None, (ended.remark, command.explain(output.text[-10_000:])))) if ended is not None else ""
+    if now.is_outside:
+        told["outside"] = True
     if remark:
         told["sandbox"] = remark
     if note:

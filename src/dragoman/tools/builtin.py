@@ -19,13 +19,13 @@ from dragoman.tools.seen import SeenFiles
 from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.tools.todo import TodoList
 from dragoman.tools.workspace import Workspace
-from dragoman.values.calls import AskUser, Tool
+from dragoman.values.calls import AskUser, Tool, WriteApproval
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
-    from dragoman.values.commands import Launch
+    from dragoman.values.commands import Launch, OutsideRun, Reach
 
 
 class ToolDependencies(msgspec.Struct, frozen=True):
@@ -47,6 +47,12 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     """Where facts are saved for later sessions. If empty, the tool is not offered."""
     launch: Callable[[], Launch] | None = None
     """Gives what starts commands; None: they are started directly."""
+    reach_of: Callable[[str], Reach] = lambda call_id: "workspace"
+    """How far the command of a call may reach, by the call's id."""
+    writing: Callable[[], WriteApproval] | None = None
+    """Gives who decides whether a command that was refused to write may run again; None: nobody does."""
+    outside_run: Callable[[str], OutsideRun | None] | None = None
+    """What a call was allowed to run outside the sandbox, by the call's id; None: there is to be no sandbox."""
     background: Callable[[], BackgroundCommands] | None = None
     """Gives what commands go on in after their call; None: none does."""
 
@@ -72,9 +78,12 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
             env=pass_variables(dependencies.passed_variables),
             secret=dependencies.secret_variables,
             launch=dependencies.launch,
+            reach_of=dependencies.reach_of,
+            writing=dependencies.writing,
+            outside_run=dependencies.outside_run,
             background=background,
         ),
-        *([ShellOutput(dependencies.outputs, background)] if background is not None else []),
+        *([ShellOutput(dependencies.outputs, background, dependencies.launch)] if background is not None else []),
         TodoList(),
     ]
     if dependencies.ask_user is not None:

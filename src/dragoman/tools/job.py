@@ -35,7 +35,7 @@ class CallReport(msgspec.Struct, frozen=True):
     """How long it ran; 0 if it did not."""
 
 
-def finished_event(report: CallReport, repairs: tuple[str, ...]) -> ToolCallFinished:
+def finished_event(report: CallReport, repairs: tuple[str, ...], *, outside: bool = False) -> ToolCallFinished:
     output, text = report.output, text_of(report.output.content)
     return ToolCallFinished(
         report.call.id,
@@ -49,6 +49,7 @@ def finished_event(report: CallReport, repairs: tuple[str, ...]) -> ToolCallFini
         outcome=report.outcome,
         repairs=repairs,
         name=report.call.name,
+        outside=outside,
     )
 
 

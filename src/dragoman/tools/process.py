@@ -11,14 +11,16 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import IO, Any, Literal
 
 import msgspec
 
 from dragoman.base.processes import COOKIE, GRACE_S, Watcher, end_processes
+from dragoman.tools.clock import Clock
 from dragoman.tools.job import call_in_loop
 from dragoman.values.calls import run_at_work
-from dragoman.values.commands import NO_HOSTS, HostsUsed, Launch, Launched
+from dragoman.values.commands import NO_HOSTS, HostsUsed, Launch, Launched, Reach
 from dragoman.values.events import NoticeGiven
 
 Take = Callable[[bytes], object]
@@ -45,6 +47,8 @@ class Exit(msgspec.Struct, frozen=True):
     notice: str = ""
     """What the user should know of it, in lines."""
     hosts: HostsUsed = NO_HOSTS
+    is_gone: bool = True
+    """Whether it is known that nothing of it runs any more."""
 
 
 def tell_user(notice: str) -> None:
@@ -59,10 +63,10 @@ class Control:
 
     def __init__(self) -> None:
         self._command: _Command | None = None
-        self._limit: asyncio.Timeout | None = None
+        self._clock: Clock | None = None
 
-    def take(self, command: _Command, limit: asyncio.Timeout) -> None:
-        self._command, self._limit = command, limit
+    def take(self, command: _Command, clock: Clock) -> None:
+        self._command, self._clock = command, clock
 
     @property
     def is_running(self) -> bool:
@@ -70,13 +74,13 @@ class Control:
 
     @property
     def has_limit(self) -> bool:
-        return self._limit is not None and self._limit.when() is not None
+        return self._clock is not None and self._clock.has_limit
 
     def lift_limit(self, bytes_per_s: float) -> None:
         """It may run as long as it wants, and its output is read no faster than that. In the loop that runs it."""
-        if self._command is not None and self._limit is not None and self.is_running:
+        if self._command is not None and self._clock is not None and self.is_running:
             self._command.bytes_per_s = bytes_per_s
-            self._limit.reschedule(None)
+            self._clock.end()
 
 
 async def run_process(
@@ -93,6 +97,7 @@ async def run_process(
     streams: Literal["apart", "merged", "tty"] = "apart",
     bytes_per_s: float | None = None,
     control: Control | None = None,
+    reach: Reach = "workspace",
 ) -> Exit:
     """Run a command, pass on its output as it arrives, and leave none of its processes behind.
 
@@ -107,27 +112,33 @@ async def run_process(
     timed_out = False
     try:
         if launch is not None:
-            await command.start_by(launch, argv, directory, environment, stdin, streams)
+            await command.start_by(launch, argv, directory, environment, stdin, streams, reach)
         else:
             await command.start(argv, directory, environment, stdin, streams)
         if watcher is not None:
             watcher.watch(command.pid)
         try:
             async with asyncio.timeout(timeout_s) as limit:
+                clock = Clock(limit)
                 if control is not None:
-                    control.take(command, limit)
+                    control.take(command, clock)
+                if command.launched is not None:
+                    command.launched.watch_questions(clock.hold)
                 await command.over.wait()
+                clock.end()
         except TimeoutError:
             timed_out = True
         if command.exited.is_set():
             await _wait_at_most(LINGER_S, command.drained.wait())
+            if command.launched is not None and command.failure is None:
+                await command.launched.settle()
     finally:
         await _run_shielded(_end_launched(command) if launch is not None else _end(command, cookie if watched else "", watcher))
     if command.failure is not None:
         raise command.failure
     hosts = command.launched.hosts if command.launched is not None else NO_HOSTS
     ended = _to_exit(command.returncode, timed_out)
-    return msgspec.structs.replace(ended, remark=command.remark, notice=command.notice, hosts=hosts)
+    return msgspec.structs.replace(ended, remark=command.remark, notice=command.notice, hosts=hosts, is_gone=command.is_gone)
 
 
 def _to_exit(returncode: int | None, timed_out: bool) -> Exit:
@@ -162,6 +173,7 @@ class _Command(asyncio.SubprocessProtocol):
         """Set when the command has ended or its output is no longer wanted."""
         self._takers = takers
         self.bytes_per_s = bytes_per_s
+        self.is_gone = True
         self.launched: Launched | None = None
         """Set where a launcher started it."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -198,18 +210,21 @@ class _Command(asyncio.SubprocessProtocol):
         self.pid = self._process.pid
         return self._process
 
-    async def start_by(self, launch: Launch, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str) -> None:
+    async def start_by(
+        self, launch: Launch, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str, reach: Reach
+    ) -> None:
         """Raises OSError."""
         from dragoman.tools.streams import COLUMNS, ROWS, no_streams, open_pipes
 
         loop = asyncio.get_running_loop()
         streams = no_streams() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
+        start = partial(launch.start, argv, directory=directory, env=env, streams=streams.given, reach=reach)
         try:
             if kind == "tty":
-                self.launched = await launch.start(argv, directory=directory, env=env, streams=streams.given, terminal=(ROWS, COLUMNS))
+                self.launched = await start(terminal=(ROWS, COLUMNS))
                 streams.reading.append(_terminal_of(self.launched))
             else:
-                self.launched = await launch.start(argv, directory=directory, env=env, streams=streams.given)
+                self.launched = await start()
         except BaseException:
             streams.discard()
             raise
@@ -336,7 +351,7 @@ async def _end(command: _Command, cookie: str, watcher: Watcher | None) -> None:
 async def _end_launched(command: _Command) -> None:
     try:
         if command.launched is not None:
-            await command.launched.end(GRACE_S)
+            command.is_gone = await command.launched.end(GRACE_S)
             await _wait_at_most(0.05, command.drained.wait())
     finally:
         command.close()

@@ -240,7 +240,7 @@ class Scheduler:
     async def _execute(self, job: Job) -> ToolOutput | Later:
         assert job.tool is not None
         if not job.read_only or job.final_arguments or self._goes_on:
-            self._ledger.start_tool(job.meant, job.final_arguments)
+            self._ledger.start_tool(job.meant, job.final_arguments, outside=bool(job.intent.outside))
             await self._ledger.sync()
         if job.stopping:
             raise asyncio.CancelledError  # the ledger may have swallowed the cancel: do not run it
@@ -319,7 +319,7 @@ class Scheduler:
             report, job.is_emitted = job.report, True
             if report is not None and not job.is_duplicate:
                 self._update(job, _ENDS.get(report.outcome, "error"))
-                self._emit(finished_event(report, job.repairs))
+                self._emit(finished_event(report, job.repairs, outside=job.began_s is not None and bool(job.intent.outside)))
 
     def _stop(self, job: Job, why: str) -> None:
         job.end_timeout()

@@ -4,17 +4,20 @@ then shell_output reads what it prints, and stops it."""
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden, hidden_note
-from dragoman.tools.child_environment import child_environment, find_program
+from dragoman.tools.child_environment import child_environment, find_program, path_outside
 from dragoman.tools.description import load_description
 from dragoman.tools.job import call_at_work
 from dragoman.tools.output import CappedText, Outputs, Spool
 from dragoman.tools.workspace import ToolRefusal, Workspace
-from dragoman.values.calls import Intent, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput, WriteApproval
 from dragoman.values.messages import Text, ToolSpec
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from dragoman.tools.left_running import Leavable
     from dragoman.tools.process import Exit, Take
     from dragoman.tools.terminal_text import TerminalText
-    from dragoman.values.commands import Launch
+    from dragoman.tools.writing import Afterwards
+    from dragoman.values.commands import Launch, OutsideRun, Reach
 
 MAX_COMMAND_BYTES = 64 * 1024
 MAX_TIMEOUT_S = 600.0
@@ -34,6 +38,16 @@ _JSON_FRAME_CHARS = 160
 """Size of the JSON around the two outputs: names, quotes, exit code, signal."""
 
 _BACKGROUND = {"background": {"type": "boolean", "description": "For servers and watchers: return at once, read it with shell_output."}}
+_WRITES = {"writes": {"type": "boolean", "description": "It changes files: asks at once, instead of running with the workspace read-only."}}
+_OUTSIDE = {
+    "outside": {
+        "type": "string",
+        "description": "Only if the sandbox stopped this command or surely will: why it must run outside it, as a question to the user. "
+        "They are asked each time.",
+    }
+}
+_STOPPED = " If the sandbox stopped a command, call it again with outside; never work around it."
+_MOST_REASON = 500
 _TTY = {"tty": {"type": "boolean", "description": "Give it a terminal, only where it needs one."}}
 
 
@@ -54,7 +68,16 @@ class RunShell:
         secret: Callable[[], Collection[str]] = tuple,
         launch: Callable[[], Launch] | None = None,
         background: Callable[[], BackgroundCommands] | None = None,
+        reach_of: Callable[[str], Reach] = lambda call_id: "workspace",
+        writing: Callable[[], WriteApproval] | None = None,
+        outside_run: Callable[[str], OutsideRun | None] | None = None,
     ) -> None:
+        """`reach_of`: how far the command of a call may reach, by the call's id. `writing`: gives who is asked whether a command that was
+        refused to write may run again. `outside_run`: what a call was allowed to run outside the sandbox; None: nothing is offered to
+        run there, for there is to be no sandbox."""
+        self._writing = writing
+        self._reach_of = reach_of
+        self._outside_run = outside_run
         self._workspace = workspace
         self._outputs = outputs
         self._timeout_s = min(timeout_s, MAX_TIMEOUT_S)
@@ -64,6 +87,8 @@ class RunShell:
         self._background = background
         self._leavable: dict[str, Leavable] = {}
         """The commands that calls wait for, by the id of the call."""
+        self._has_started = False
+        """Whether a command went on in the background."""
         self.spec = self._make_spec()
 
     def leave_running(self, call_id: str) -> bool:
@@ -87,7 +112,7 @@ class RunShell:
     def _make_spec(self) -> ToolSpec:
         return ToolSpec.of(
             "run_shell",
-            load_description("run_shell"),
+            load_description("run_shell") + (_STOPPED if self._outside_run is not None else ""),
             {
                 "type": "object",
                 "properties": {
@@ -100,6 +125,8 @@ class RunShell:
                     "directory": {"type": "string", "description": "Where to run it; the workspace's root unless told."},
                     **(_BACKGROUND if self._background is not None else {}),
                     **_TTY,
+                    **(_WRITES if self._launch is not None else {}),
+                    **(_OUTSIDE if self._outside_run is not None else {}),
                 },
                 "required": ["command"],
                 "additionalProperties": False,
@@ -125,7 +152,22 @@ class RunShell:
         if args.get("background"):
             preview = f"{preview}\n(in the background)"
         sandboxed = self._launch is not None and self._launch().is_sandbox
-        return Intent(title=title, preview=preview, problem=problem, command=command, directory=directory, sandboxed=sandboxed)
+        outside = str(args.get("outside") or "").strip()[:_MOST_REASON] if sandboxed else ""
+        return Intent(
+            title=title,
+            preview=preview,
+            problem=problem,
+            command=command,
+            directory=directory,
+            sandboxed=sandboxed and not outside,
+            outside=outside,
+            writing=self._writing_of(args) if not outside else "",
+        )
+
+    def _writing_of(self, args: Mapping[str, Any]) -> Literal["", "tried", "wanted"]:
+        if self._launch is None or not self._launch().has_read_only:
+            return ""
+        return "wanted" if args.get("writes") else "tried"
 
     async def prepare_intent(self, args: Mapping[str, Any]) -> None:
         if self._launch is not None:
@@ -135,24 +177,37 @@ class RunShell:
         try:
             argv, directory, timeout_s = self._prepare(args)
             self._workspace.require_judged(directory)
+            allowed = self._require_outside(args)
         except ToolRefusal as refused:
             return refused.output()
         try:
             if args.get("background"):
-                return await self._start(args, argv, directory)
-            return await self._run(argv, directory, timeout_s, show, tty=bool(args.get("tty")))
+                return await self._start(args, argv, directory, allowed)
+            return await self._run(args, argv, directory, timeout_s, show, allowed)
         except OSError as error:
             return ToolRefusal(f"the command could not be started: {error.strerror or error}", "not_started").output()
 
-    async def _run(self, argv: list[str], directory: str, timeout_s: float, show: Show, *, tty: bool) -> ToolOutput:
-        """Raises OSError."""
+    async def _run(
+        self,
+        args: Mapping[str, Any],
+        argv: list[str],
+        directory: str,
+        timeout_s: float,
+        show: Show,
+        allowed: OutsideRun | None,
+        *,
+        before: Exit | None = None,
+    ) -> ToolOutput:
+        """`before`: how it ended with the workspace read-only, if it runs again. Raises OSError."""
         from dragoman.tools.left_running import Leavable  # none of them is needed before a command is run
         from dragoman.tools.shell_screen import ShellScreen
+        from dragoman.tools.writing import RAN_AGAIN, tell_runs
 
+        tty, reach = bool(args.get("tty")), self._reach(allowed)
         stdout, stderr = self._outputs.spool("stdout"), self._outputs.spool("stderr")
         screen = ShellScreen(show)
         terminal = _new_terminal() if tty else None
-        call, leavable = call_at_work.get(), None
+        call, leavable, after = call_at_work.get(), None, None
         if call is not None and self._background is not None:
             leavable = self._leavable[call[0].id] = Leavable(self._background)
         try:
@@ -163,12 +218,17 @@ class RunShell:
                 lambda data: screen.add(stdout.feed(data if terminal is None else terminal.feed(data).encode())),
                 lambda data: screen.add(stderr.feed(data)),
                 leavable,
+                allowed,
                 tty=tty,
+                reach=reach,
             )
             if terminal is not None:
                 screen.add(stdout.feed((terminal.feed(b"", is_end=True) + terminal.take()).encode()))
             if ended is None and leavable is not None:
-                return await self._hand_over(leavable, argv[-1], stdout, stderr, tty=tty)
+                return await self._hand_over(leavable, argv[-1], stdout, stderr, allowed, tty=tty)
+            if ended is not None and before is None and reach == "read-only":
+                screen.close()
+                after = await self._after_read_only(args, ended, screen.said)
         except BaseException:
             stdout.discard()
             stderr.discard()
@@ -181,13 +241,77 @@ class RunShell:
         from dragoman.tools.process import tell_user
 
         tell_user(ended.notice)
+        await self._tell_ports()
         remark = ended.remark
-        if not remark and self._launch is not None and ended.code:
-            remark = self._launch().explain(screen.end)
-        return _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s), remark)
+        if after is not None:
+            if after.runs_again:
+                stdout.discard()
+                stderr.discard()
+                return await self._run(args, argv, directory, timeout_s, show, allowed, before=ended)
+            remark = " ".join(filter(None, (after.remark, remark)))
+        if after is None or not after.remark:
+            remark = " ".join(filter(None, (remark, self._explain(ended, screen.end, directory, reach))))
+        if before is not None:
+            remark = f"{RAN_AGAIN} {remark}".strip()
+        output = _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s), remark, is_outside=allowed is not None)
+        runs: list[tuple[Reach, Exit]] = [("read-only", before), (reach, ended)] if before is not None else [(reach, ended)]
+        return msgspec.structs.replace(output, extras=tell_runs(runs))
+
+    async def _after_read_only(self, args: Mapping[str, Any], ended: Exit, said: str) -> Afterwards:
+        """Whether it was refused to write, and is to run again."""
+        from dragoman.tools.writing import Afterwards, after_read_only
+
+        call = call_at_work.get()
+        if self._launch is None or self._writing is None or call is None:
+            return Afterwards()
+        return await after_read_only(call[0], self.intend(args), ended, said, self._launch(), self._writing())
+
+    async def _tell_ports(self) -> None:
+        """A server that was started before may have begun to listen meanwhile."""
+        if self._has_started and self._background is not None and self._launch is not None:
+            from dragoman.tools.listening import tell_ports
+
+            running = [each.id for each in self._background().describe() if each.state == "running"]
+            await tell_ports(self._launch(), running)
+
+    def _explain(self, ended: Exit, end: str, directory: str, reach: Reach) -> str:
+        """What the sandbox stopped of a command that failed."""
+        if self._launch is None or not ended.code:
+            return ""
+        can_leave = "outside" in self.spec.schema["properties"]
+        return self._launch().explain(end, directory=directory, reach=reach, hosts=ended.hosts, can_leave=can_leave)
+
+    def _reach(self, allowed: OutsideRun | None) -> Reach:
+        """What was decided for the call at work. `allowed`: what it may run outside the sandbox."""
+        if allowed is not None:
+            return "outside"
+        call = call_at_work.get()
+        reach = self._reach_of(call[0].id) if call is not None else "workspace"
+        return reach if reach != "outside" else "workspace"
+
+    def _require_outside(self, args: Mapping[str, Any]) -> OutsideRun | None:
+        """What the call at work may run outside the sandbox; None: it does not ask for that. Raises ToolRefusal where it was not allowed
+        exactly this."""
+        if not args.get("outside") or not (wanted := self.intend(args)).outside:
+            return None
+        call = call_at_work.get()
+        allowed = self._outside_run(call[0].id) if self._outside_run is not None and call is not None else None
+        if allowed is None or (allowed.command, allowed.directory, allowed.preview) != (wanted.command, wanted.directory, wanted.preview):
+            raise ToolRefusal("it was not allowed to run outside the sandbox: it was not run", "not_allowed")
+        return allowed
 
     async def _wait_for(
-        self, argv: list[str], directory: str, timeout_s: float, out: Take, err: Take, leavable: Leavable | None, *, tty: bool
+        self,
+        argv: list[str],
+        directory: str,
+        timeout_s: float,
+        out: Take,
+        err: Take,
+        leavable: Leavable | None,
+        allowed: OutsideRun | None,
+        *,
+        tty: bool,
+        reach: Reach,
     ) -> Exit | None:
         """Run it to its end; None: it was left running. Raises OSError."""
         from dragoman.tools.process import run_process
@@ -195,17 +319,20 @@ class RunShell:
         running = run_process(
             argv,
             directory=directory,
-            env=self._environment(tty=tty),
+            env=self._environment(allowed, tty=tty),
             take_stdout=out if leavable is None else leavable.taking(out),
             take_stderr=err if leavable is None else leavable.taking(err),
             timeout_s=timeout_s,
             launch=self._launch() if self._launch is not None else None,
             streams="tty" if tty else "apart",
             control=leavable.control if leavable is not None else None,
+            reach=reach,
         )
         return await (running if leavable is None else leavable.wait(running))
 
-    async def _hand_over(self, leavable: Leavable, command: str, stdout: Spool, stderr: Spool, *, tty: bool) -> ToolOutput:
+    async def _hand_over(
+        self, leavable: Leavable, command: str, stdout: Spool, stderr: Spool, allowed: OutsideRun | None, *, tty: bool
+    ) -> ToolOutput:
         """The call is over, and the command is not."""
         from dragoman.tools.background_results import describe_start
         from dragoman.tools.left_running import NOTE
@@ -213,25 +340,43 @@ class RunShell:
         out, err = _cap_both(stdout, stderr, self._outputs)
         printed = out.text + err.text
         adopted = await leavable.hand_over(command, printed.replace("\n", "\r\n") if tty else printed, tty=tty)
-        is_sandboxed = self._launch is not None and self._launch().is_sandbox
-        return describe_start(adopted, self._outputs, is_sandboxed=is_sandboxed, note=NOTE)
+        adopted.is_outside = allowed is not None
+        self._has_started = True
+        launch = self._launch() if self._launch is not None and allowed is None else None
+        return await describe_start(adopted, self._outputs, launch=launch, note=NOTE)
 
-    async def _start(self, args: Mapping[str, Any], argv: list[str], directory: str) -> ToolOutput:
+    async def _start(self, args: Mapping[str, Any], argv: list[str], directory: str, allowed: OutsideRun | None) -> ToolOutput:
         """Raises OSError."""
         from dragoman.tools.background_results import describe_start
+        from dragoman.tools.writing import BACKGROUND
 
         assert self._background is not None
+        reach = self._reach(allowed)
         tty = bool(args.get("tty"))
         timeout_s = float(args["timeout_s"]) if args.get("timeout_s") else None
         launch = self._launch() if self._launch is not None else None
-        environment = self._environment(tty=tty)
+        environment = self._environment(allowed, tty=tty)
+        weak = weakref.ref(self)  # a command that goes on must not keep the agent that was dropped
         command = await self._background().start(
-            argv, argv[-1], directory=directory, env=environment, launch=launch, timeout_s=timeout_s, tty=tty, grace_s=GRACE_S
+            argv,
+            argv[-1],
+            directory=directory,
+            env=environment,
+            launch=launch,
+            timeout_s=timeout_s,
+            tty=tty,
+            grace_s=GRACE_S,
+            reach=reach,
+            explain=lambda ended, end: tool._explain(ended, end, directory, reach) if (tool := weak()) is not None else "",
         )
-        return describe_start(command, self._outputs, is_sandboxed=launch is not None and launch.is_sandbox)
+        self._has_started = True
+        note = BACKGROUND if reach == "read-only" else ""
+        return await describe_start(command, self._outputs, launch=launch if reach != "outside" else None, note=note)
 
-    def _environment(self, *, tty: bool) -> dict[str, str]:
+    def _environment(self, allowed: OutsideRun | None, *, tty: bool) -> dict[str, str]:
         made = child_environment(self._env, self._secret())
+        if allowed is not None and allowed.untrusted:
+            made |= {**dict(allowed.environment), "PATH": path_outside(allowed.untrusted)}
         return {**made, "TERM": "xterm-256color"} if tty else made
 
     def _prepare(self, args: Mapping[str, Any]) -> tuple[list[str], str, float]:
@@ -289,7 +434,8 @@ class RunShell:
 class ShellOutput:
     """Reads what a background command has printed since it was last read, waits for it, and stops it."""
 
-    def __init__(self, outputs: Outputs, background: Callable[[], BackgroundCommands]) -> None:
+    def __init__(self, outputs: Outputs, background: Callable[[], BackgroundCommands], launch: Callable[[], Launch] | None = None) -> None:
+        self._launch = launch
         self._outputs = outputs
         self._background = background
         self.spec = ToolSpec.of(
@@ -318,7 +464,8 @@ class ShellOutput:
         from dragoman.tools.background_results import read_command
 
         wait_s = min(max(float(args.get("wait_s") or 0), 0.0), MAX_WAIT_S)
-        return await read_command(self._background(), self._outputs, str(args["id"]), wait_s=wait_s, stop=bool(args.get("stop")))
+        launch = self._launch() if self._launch is not None else None
+        return await read_command(self._background(), self._outputs, str(args["id"]), launch, wait_s=wait_s, stop=bool(args.get("stop")))
 
 
 def _new_terminal() -> TerminalText:
@@ -328,17 +475,21 @@ def _new_terminal() -> TerminalText:
     return TerminalText(ROWS, COLUMNS)
 
 
-def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str, remark: str) -> ToolOutput:
+def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str, remark: str, *, is_outside: bool) -> ToolOutput:
     out, err = _cap_both(stdout, stderr, outputs)
     result: dict[str, object] = {"stdout": out.text, "stderr": err.text, "exitCode": ended.code}
     if ended.signal:
         result["signal"] = ended.signal
     if ended.timed_out:
         result["timedOut"] = True
+    if is_outside:
+        result["outside"] = True
     if remark:
         result["sandbox"] = remark
     if ended.hosts.reached or ended.hosts.refused:
         result["network"] = {"reached": ended.hosts.reached, "refused": ended.hosts.refused}
+    if ended.hosts.late:
+        result["allowedLate"] = ended.hosts.late
     if hidden := _hidden_in(out.text, err.text):
         room = outputs.max_chars - len(jsontext.dumps(result)) - len(hidden) - 40
         result["hiddenCharacters"] = hidden if room >= 0 else "yes"

@@ -7,7 +7,9 @@ import asyncio
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.process import Exit
+from dragoman.tools.writing import HeadAndTail
 from dragoman.values.calls import Show
+from dragoman.values.commands import HostsUsed
 
 _LINES = 20
 _LINE_CHARS = 500
@@ -29,6 +31,7 @@ class ShellScreen:
         self._timer: asyncio.TimerHandle | None = None
         self._shown_at_s = float("-inf")
         self._end = ""
+        self._said = HeadAndTail()
         self._breaks = 0
         self._ends_line = True
 
@@ -38,6 +41,7 @@ class ShellScreen:
         self._breaks += text.count("\n")
         self._ends_line = text.endswith("\n")
         self._end = _append_tail(self._end, text, _LINES * _LINE_CHARS)
+        self._said.add(text)
         self._waiting = _append_tail(self._waiting, text, self.DELTA_CHARS + 1)
         if self._timer is not None:
             return
@@ -58,6 +62,11 @@ class ShellScreen:
         """The last of what the command said."""
         return self._end
 
+    @property
+    def said(self) -> str:
+        """The beginning and the end of what it said."""
+        return self._said.text
+
     def summary(self, ended: Exit, timeout_s: float) -> str:
         """The last lines, how many there were, and how the command ended unless it succeeded."""
         parts = last_lines(self._end, self._breaks + (not self._ends_line))
@@ -68,7 +77,7 @@ class ShellScreen:
         elif ended.code:
             parts.append(f"(exit code {ended.code})")
         parts = parts or ["(no output)"]
-        for word, hosts in (("reached", ended.hosts.reached), ("refused to reach", ended.hosts.refused)):
+        for word, hosts in _hosts_by_word(ended.hosts):
             if hosts:
                 parts.append(clip(f"({word} {', '.join(hosts)})", _LINE_CHARS))
         return "\n".join(parts)
@@ -85,6 +94,10 @@ class ShellScreen:
             text += "\n… (more than can be shown while it runs)\n"
         self._shown_at_s = asyncio.get_running_loop().time()
         self._show(for_display(text))
+
+
+def _hosts_by_word(hosts: HostsUsed) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("reached", hosts.reached), ("refused to reach", hosts.refused), ("allowed too late to reach", hosts.late)
 
 
 def last_lines(end: str, count: int) -> list[str]:

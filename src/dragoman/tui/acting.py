@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.base.words import say
+from dragoman.policy.judge import Mode
 from dragoman.tui.asking import LiveDialog
 from dragoman.tui.bindings import AT_WORK
 from dragoman.tui.keys import Key, Paste
@@ -18,12 +19,16 @@ from dragoman.tui.turns import Turns
 from dragoman.tui.vim import VimKeys
 from dragoman.tui.work_keys import WorkKeys
 
+if TYPE_CHECKING:
+    from dragoman.loop.agent import Agent
+
 EXIT_INTERRUPTED = 130
 AGAIN_S = 2.0
 """Within this time a second Ctrl-C leaves, and a second Esc goes back."""
 _BESIDE_A_QUESTION = frozenset(("open", "suspend", "redraw"))
 """Actions that answer nothing: they work while a question is open, too."""
-_MODES = ("default", "auto-edit", "plan")
+_MODES: tuple[Mode, ...] = ("default", "auto-edit", "auto", "plan")
+"""The order in which Shift-Tab goes through them; auto only where commands run inside a boundary."""
 _COMMANDS = {"keys": "/keys", "models": "/model", "sessions": "/resume", "context": "/context", "back": "/rewind"}
 
 
@@ -67,6 +72,8 @@ class KeyActions:
         self._work = work
         self._vim = vim
         self._interrupted_s = self._escaped_s = 0.0
+        self._is_finding_out = self._waits_for_auto = False
+        """Whether commands run inside a boundary; and whether Shift-Tab came to auto meanwhile."""
         self.hint = ""
         """Shown in place of the status line until the next key."""
 
@@ -184,6 +191,29 @@ class KeyActions:
         self.hint = say("again_leaves")
 
     def _next_mode(self) -> None:
-        approvals = self._conversation.agent.approvals
-        approvals.mode = _MODES[(_MODES.index(approvals.mode) + 1) % len(_MODES)] if approvals.mode in _MODES else "default"
-        self.hint = say(f"mode_{approvals.mode}")
+        """Whether auto is among them is found out beside, once, from the first press on: only a press that comes to it waits."""
+        agent = self._conversation.agent
+        is_known = agent.approvals.known_sandbox is not None
+        if not is_known and not self._is_finding_out:
+            self._is_finding_out = True
+            self._conversation.start_beside(self._find_out(agent))
+        if is_known or agent.approvals.mode != "auto-edit":
+            return self._take_mode(agent, has_boundary=agent.approvals.has_boundary)
+        self._waits_for_auto = True
+        return None
+
+    async def _find_out(self, agent: Agent) -> None:
+        from dragoman.app.sandbox_state import find_boundary
+
+        try:
+            has_boundary = await find_boundary(agent)
+        finally:
+            waits, self._is_finding_out, self._waits_for_auto = self._waits_for_auto, False, False
+        if waits and agent is self._conversation.agent and agent.approvals.mode == "auto-edit":
+            self._take_mode(agent, has_boundary=has_boundary)
+
+    def _take_mode(self, agent: Agent, *, has_boundary: bool) -> None:
+        modes = [mode for mode in _MODES if mode != "auto" or has_boundary]
+        before = agent.approvals.mode
+        agent.approvals.mode = modes[(modes.index(before) + 1) % len(modes)] if before in modes else "default"
+        self.hint = say(f"mode_{agent.approvals.mode}")

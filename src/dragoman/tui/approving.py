@@ -10,7 +10,7 @@ from dragoman.base import jsontext
 from dragoman.base.found_files import read_found_text
 from dragoman.cli.approval import CallApproval, Intend
 from dragoman.tui.call_cells import Answer, CallCell
-from dragoman.tui.calls import Folded
+from dragoman.tui.calls import Folded, RunningCalls
 from dragoman.tui.question import Question, choices, kind_of, subject
 from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
@@ -19,12 +19,12 @@ from dragoman.values.parts import call_in_words
 if TYPE_CHECKING:
     from dragoman.tui.asking import LiveDialog
 
-_ANSWERS: dict[str, Answer] = {"y": "yes", "a": "session", "s": "folder", "b": "session", "f": "folder"}
+_ANSWERS: dict[str, Answer] = {"y": "yes", "a": "session", "s": "folder", "b": "session", "f": "folder", "w": "session"}
 _MOST_BYTES = 2_000_000
 
 
 class LiveApproval(CallApproval):
-    """`note` is called with what the user said; `view` opens a text."""
+    """`calls` are those at work: they hear what the user said, and that one waits for it; `view` opens a text."""
 
     def __init__(
         self,
@@ -34,19 +34,21 @@ class LiveApproval(CallApproval):
         intent: Intent,
         intend: Intend,
         *,
-        note: Callable[[str, Answer], None],
+        calls: RunningCalls,
         view: Callable[[str, str], None],
         workspace: str,
     ) -> None:
         super().__init__(dialog, tool, call, intent, intend)
         self._live = dialog
-        self._note = note
+        self._calls = calls
         self._view = view
         self._workspace = workspace
 
     async def decide(self) -> Allow | Deny:
         try:
-            return await super().decide()
+            # The gate asks for a command at work: `<its call>-network`.
+            with self._calls.hold_time(self._call.id.removesuffix(f"-{self._call.name}")):
+                return await super().decide()
         finally:
             self._live.ask_about(None)
             self._live.subject = None
@@ -66,7 +68,7 @@ class LiveApproval(CallApproval):
             return None
         answer = await super()._handle_key(key)
         if isinstance(answer, Allow):
-            self._note(self._call.id, "edited" if self._arguments else _ANSWERS.get(key, "yes"))
+            self._calls.note_answer(self._call.id, "edited" if self._arguments else _ANSWERS.get(key, "yes"))
         return answer
 
     def _end_mark(self) -> None:

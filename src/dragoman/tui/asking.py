@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.app.answers import ENTER, QUIET_S, Answers, Heard
 from dragoman.base.words import say
+from dragoman.cli.approval import wait_for_cancel
 from dragoman.cli.keys import ESCAPE
 from dragoman.cli.screen import Style
 from dragoman.tui.canvas import Canvas
@@ -179,7 +180,7 @@ class LiveDialog:
 
     async def stop_run(self) -> Deny:
         self._stop()
-        return await asyncio.get_running_loop().create_future()
+        return await wait_for_cancel()
 
     async def _ask(self, prompt: str) -> str | None:
         self._prompt = prompt

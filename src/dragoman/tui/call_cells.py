@@ -8,19 +8,22 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base import jsontext
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.cli.approval import REFUSED, SAID_NO
-from dragoman.cli.call_lines import in_words
+from dragoman.cli.call_lines import in_words, result_text, shown_of
+from dragoman.cli.command_result import clean_output, read_command_result
+from dragoman.cli.telling_lines import choose_telling
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, line, visible
 from dragoman.tui.wrap import CODE_MARK, beside, fit, wrap, wrap_code
 from dragoman.values.events import ToolCallFinished
-from dragoman.values.messages import Text, ToolCall, ToolResult
+from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 
+_TELLING_ROWS = 2
+"""How many rows a telling line of a failed command may take."""
 TAIL_LINES = 5
 """How much of a running command's output is shown."""
 FOLDED_DIFF_ROWS = 12
@@ -33,7 +36,6 @@ _TITLE_CHARS = 300
 _STATE_COLUMNS = 30
 """What the state of a call beside others needs at least: `⠼ 12 s of 120 s · 214 lines`."""
 _TAIL_CHARS = 20_000
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])")
 _GOES_ON = re.compile(r"(bg[0-9]+): running\b")
 _STATE_SIGNS = {"failed": ("✗ ", "bad"), "refused": ("✗ ", "warn"), "cancelled": ("✗ ", "warn"), "waiting": ("○ ", "dim")}
 
@@ -57,10 +59,14 @@ class CallCell(msgspec.Struct, frozen=True):
     """How long it may run; 0: no limit is known."""
     progress: str = ""
     exit_code: int | None = None
+    notes: tuple[str, ...] = ()
+    """Of a command: what stopped it."""
     answer: Answer = ""
     """What the user said when they were asked about it."""
     inner: str = ""
     """Of a subagent: how much it has done."""
+    outside: bool = False
+    """Its command ran outside the sandbox."""
     is_marked: bool = False
     """The one of several that a key is meant for."""
 
@@ -70,18 +76,20 @@ def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
     outcomes: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
     is_error = bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts)
     state: State = "failed" if is_error and event.outcome == "finished" else outcomes.get(event.outcome, "failed")
-    output, code = _result_of(event)
-    display = (event.error or event.display) if state != "done" else event.display
+    output, code, notes = _result_of(event)
+    display = shown_of(event) if state != "done" else event.display
     if state == "refused" and (said := _refusal(display)):
         cell, display = msgspec.structs.replace(cell, answer="no"), said
-    changed = msgspec.structs.replace(cell, state=state, display=display, seconds=seconds, exit_code=code, progress="")
+    changed = msgspec.structs.replace(
+        cell, state=state, display=display, seconds=seconds, exit_code=code, notes=notes, progress="", outside=event.outside
+    )
     return msgspec.structs.replace(changed, output=output, line_count=_count(output)) if output else changed
 
 
-def recall(call: ToolCall, state: State, display: str, result: str) -> CallCell:
+def recall(call: ToolCall, state: State, display: str, result: str, *, outside: bool = False) -> CallCell:
     """A call from before, as its record tells it."""
-    output, code = _split_result(call.name, result)
-    return CallCell(call, state, display=display, output=output, line_count=_count(output), exit_code=code)
+    output, code, notes = _split_result(call.name, result)
+    return CallCell(call, state, display=display, output=output, line_count=_count(output), exit_code=code, notes=notes, outside=outside)
 
 
 def _refusal(told: str) -> str:
@@ -91,15 +99,6 @@ def _refusal(told: str) -> str:
         return say("tui.said_no")
     before = REFUSED.partition("{")[0]
     return say("tui.said_no_because", reason=told.removeprefix(before)) if told.startswith(before) else ""
-
-
-def clean_output(text: str) -> str:
-    """What a command put out, as its reader sees it: without escape sequences, and of a line that was written over its last state."""
-    text = _SEQUENCE.sub("", text) if "\x1b" in text else text
-    text = text.replace("\r\n", "\n")
-    if "\r" not in text:
-        return text
-    return "\n".join(next((part for part in reversed(row.split("\r")) if part), "") for row in text.split("\n"))
 
 
 # --- at work
@@ -155,18 +154,44 @@ def folded_lines(cell: CallCell, columns: int) -> list[Line]:
     last = _last_line(cell)
     if cell.call.name == "run_shell":
         rows = [beside(title, right, columns)]
+        if cell.exit_code:
+            return [*rows, *_failed_lines(cell, columns)]
         count = max(cell.line_count, _count(cell.output))
         if count > 1:
             rows.append(fit((Span(f"  {say('tui.folded', count=count)}", "dim"), *_after_dot(last, cell)), columns))
         elif last:
             rows.append(fit(line(f"  {last}", _style(cell)), columns))
-        return rows
+        return [*rows, *_note_lines(cell, columns)]
     if cell.call.name == "ask_user" and cell.state == "done":  # the question stands above
         return wrap(line(visible(in_words(cell.display.strip()))), columns, (Span("  └ ", "dim"),))
     if cell.inner and cell.state == "done":
         return [beside(title, right, columns), *([fit(line(f"  {last}", "dim"), columns)] if last else [])]
     shown = (*title, Span("  "), Span(last, _style(cell))) if last else title
     return [beside(shown, right, columns)] if cell.state == "done" else wrap(shown, columns, rest=INDENT)
+
+
+def _failed_lines(cell: CallCell, columns: int) -> list[Line]:
+    """What a command that failed says of it: the lines that tell most, what stopped it, and how much there is to open."""
+    output = clean_output(cell.output)
+    told = choose_telling(output)
+    rows: list[Line] = []
+    for each in told:
+        wrapped = wrap(line(visible(one_line(each, 4 * columns)), "dim"), columns, INDENT, INDENT)
+        rows += wrapped[: _TELLING_ROWS - 1]
+        rows += (
+            [fit((*wrapped[_TELLING_ROWS - 1], Span("…", "dim")), columns)]
+            if len(wrapped) > _TELLING_ROWS
+            else wrapped[_TELLING_ROWS - 1 :]
+        )
+    rows += _note_lines(cell, columns)
+    count = max(cell.line_count, _count(output.strip("\n")))
+    if count > len(told):
+        rows.append(fit(line(f"  {say('tui.folded_open', count=count)}", "dim"), columns))
+    return rows
+
+
+def _note_lines(cell: CallCell, columns: int) -> list[Line]:
+    return [row for note in cell.notes for row in wrap(line(visible(note), "warn"), columns, INDENT, INDENT)]
 
 
 def folded_group(cells: Sequence[CallCell], columns: int) -> list[Line]:
@@ -208,6 +233,7 @@ def opened_lines(cell: CallCell, columns: int) -> list[Line]:
     rows = wrap_code(_whole_title(cell), columns, (_sign(cell),), (Span(CODE_MARK, "dim"),))
     if ending := _ending(cell, columns):
         rows += [fit((Span("  "), *ending), columns)]
+    rows += _note_lines(cell, columns)
     if (changes := diff.find_diff(cell.display)) is not None:
         return [*rows, *diff.lay_out(changes, columns)]
     text = clean_output(cell.output or cell.display).rstrip("\n")
@@ -279,6 +305,8 @@ def _ending(cell: CallCell, columns: int) -> Line:
         parts.append(Span(f"{gap}{say('tui.exit_code', code=str(cell.exit_code))}", "warn" if cell.exit_code else "dim"))
     if cell.inner:
         parts.append(Span(f"{cell.inner} · {say('tui.took', seconds=f'{cell.seconds:.1f}')}", "dim"))
+    if cell.outside:
+        parts.insert(0, Span(f"{say('tui.ran_outside')}{'  ' if parts else ''}", "warn"))
     said = _answer(cell)
     whole = (*parts, Span("  "), *said) if parts and said else tuple(parts) or said
     return whole if columns_of(whole) + 2 <= columns // 2 else tuple(parts)
@@ -319,19 +347,13 @@ def _count(output: str) -> int:
     return output.count("\n") + (not output.endswith("\n")) if output else 0
 
 
-def _result_of(event: ToolCallFinished) -> tuple[str, int | None]:
-    """What a command put out, and its exit code: the model is given both as JSON."""
-    return _split_result(event.name, "".join(inner.text for part in event.parts for inner in _texts(part)))
+def _result_of(event: ToolCallFinished) -> tuple[str, int | None, tuple[str, ...]]:
+    """What a command put out, its exit code, and what stopped it: the model is given all as JSON."""
+    return _split_result(event.name, result_text(event))
 
 
-def _split_result(name: str, text: str) -> tuple[str, int | None]:
+def _split_result(name: str, text: str) -> tuple[str, int | None, tuple[str, ...]]:
     if name != "run_shell" and not text.startswith('{"stdout":'):
-        return text, None
-    result = jsontext.decode_object(text) or {}
-    output = "".join(str(result.get(name) or "") for name in ("stdout", "stderr"))
-    code = result.get("exitCode")
-    return output, code if isinstance(code, int) else None
-
-
-def _texts(part: object) -> list[Text | ToolResult]:
-    return [part] if isinstance(part, Text | ToolResult) else []
+        return text, None, ()
+    result = read_command_result(text)
+    return result.output, result.exit_code, result.notes

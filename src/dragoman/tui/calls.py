@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ class RunningCalls:
         self._open: dict[str, CallCell] = {}
         self._running: dict[str, None] = {}
         self._since_s: dict[str, float] = {}
+        self._asked_s: dict[str, float] = {}
+        """Since when the user is asked about the command of a call."""
         self._inner: dict[str, InnerWork] = {}
         """Of the calls that are subagents."""
         self._marked = ""
@@ -150,6 +153,18 @@ class RunningCalls:
             if (work := self._inner.get(call_id)) is not None
         ]
 
+    @contextmanager
+    def hold_time(self, call_id: str) -> Generator[None]:
+        """While the user is asked about a command at work, its time stands still."""
+        asked_s = time.monotonic()
+        self._asked_s[call_id] = asked_s
+        try:
+            yield
+        finally:
+            self._asked_s.pop(call_id, None)
+            if call_id in self._since_s:
+                self._since_s[call_id] += time.monotonic() - asked_s
+
     def note_answer(self, call_id: str, answer: Answer) -> None:
         """What the user said when they were asked about it."""
         if (cell := self._open.get(call_id)) is not None:
@@ -230,7 +245,9 @@ class RunningCalls:
         del self.folded[:-MOST_FOLDED]
 
     def _seconds(self, call_id: str) -> float:
-        return time.monotonic() - self._since_s[call_id] if call_id in self._since_s else 0.0
+        if call_id not in self._since_s:
+            return 0.0
+        return max(0.0, self._asked_s.get(call_id, time.monotonic()) - self._since_s[call_id])
 
 
 def _with_inner(cell: CallCell, work: InnerWork) -> CallCell:

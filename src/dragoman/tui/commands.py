@@ -58,7 +58,6 @@ class LiveCommands(SlashCommands):
             "/memory": lambda rest: self._settings().show_memory(self._live),
             "/init": lambda rest: self._live.ask(self._settings().INIT_PROMPT),
             "/trust": lambda rest: self._settings().show_trust(self._live, rest),
-            "/sandbox": lambda rest: self._settings().show_sandbox(self._live),
             "/add-dir": lambda rest: self._directory(f"add {rest}"),
             "/cost": self._usage,
         }
@@ -83,6 +82,12 @@ class LiveCommands(SlashCommands):
     def _clear(self, rest: str) -> None:
         super()._clear(rest)
         self._live.note_context()
+
+    def _sandbox(self, rest: str) -> None:
+        """Beside a run too: a server that it has started may be opened meanwhile."""
+        from dragoman.cli.sandbox_slash import run_sandbox_words
+
+        self._live.start_beside(run_sandbox_words(self._live, rest))
 
     # --- subagents
 

@@ -25,6 +25,8 @@ SEARCH_S = 0.04
 _MOST_RANKED = 4_000
 _OPEN_QUOTE = re.compile(r'(?<!\w)(@"([^"\n]*))\Z')
 _BYTES_PER_TOKEN = 4
+_ARGUMENTS = {"/sandbox": ("write on", "write off", "port", "off", "on")}
+"""What may follow a command."""
 AGE_S = 30.0
 """After this time the files are listed again when somebody asks."""
 
@@ -86,6 +88,8 @@ def menu_for(composer: Composer, commands: Mapping[str, str], files: FileIndex) 
     start, word = composer.word_before_caret()
     if start == 0 and word.startswith("/") and "\n" not in composer.text:
         return _menu(start, [Suggestion(name, help) for name, help in matching_commands(commands, word)])
+    if suggested := _ARGUMENTS.get(composer.text[:start].strip()):
+        return _menu(start, [Suggestion(each, say(f"conversation.sandbox_{each}")) for each in suggested if each.startswith(word)])
     if quoted := _OPEN_QUOTE.search(composer.text, 0, composer.caret):
         return _files_menu(quoted.start(1), quoted[2], files, is_quoted=True)
     at = word.rfind("@")

@@ -71,6 +71,7 @@ class LiveConversation:
         self.runs = 0
         self.may_retry = False
         self.spent = SpentSoFar()
+        self._beside: set[asyncio.Task[None]] = set()
         self._facts = StatusFacts()
         self._first = first
         self._is_to_pick = is_to_pick
@@ -158,7 +159,7 @@ class LiveConversation:
 
     async def _open_agent(self, setup: Setup) -> None:
         setup = msgspec.structs.replace(setup, pause=self._pause.sleep)
-        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, waits=False)
+        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, waits=False, opens_ports=True)
         self.agent, self._notices = opened.agent, opened.notices
         if (servers := self.agent.beside.get("mcp")) is not None:
             servers.on_notice = self._note_of_servers
@@ -324,6 +325,16 @@ class LiveConversation:
         finally:
             self._facts.look(self.agent)
 
+    def start_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(work)
+        self._beside.add(task)
+
+        def end(task: asyncio.Task[None]) -> None:
+            self._beside.discard(task)
+            self.canvas.request()
+
+        task.add_done_callback(end)
+
     def show_progress(self, text: str) -> None:
         self._turns.progress = text
         self.canvas.request()
@@ -361,8 +372,8 @@ class LiveConversation:
         def view(title: str, text: str) -> None:
             self.canvas.open(Viewer([Folded(title, text)]))
 
-        note = self._view.calls.note_answer
-        return LiveApproval(self._dialog, tool, call, intent, intend, note=note, view=view, workspace=self.setup.workspace)
+        calls = self._view.calls
+        return LiveApproval(self._dialog, tool, call, intent, intend, calls=calls, view=view, workspace=self.setup.workspace)
 
     def _notify(self, text: str) -> None:
         if written := notice_bytes(os.environ, self.setup.config.ui.notify, text):

@@ -68,6 +68,8 @@ def greet(conversation: LiveTalk, notices: Sequence[str]) -> Before:
     screen = conversation.screen
     where = shorten_home(conversation.setup.workspace)
     screen.message(say("conversation.banner", version=__version__, model=conversation.model, workspace=where), "bold")
+    if conversation.setup.config.sandbox.level == "external":
+        screen.message(say("sandbox_is", words=conversation.agent.approvals.sandbox), "dim")
     for notice in notices:
         screen.message(say("banner_notice", text=notice), "yellow")
     before = Before()
@@ -120,7 +122,7 @@ def _lines_of(step: Step, columns: int) -> list[Line]:
 
 def _cell_of(step: ToolCallStep) -> CallCell:
     states: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
-    return recall(step.call, states.get(step.outcome, "failed"), step.display, step.output)
+    return recall(step.call, states.get(step.outcome, "failed"), step.display, step.output, outside=step.outside)
 
 
 def _text_of(parts: Sequence[Part]) -> str:

@@ -61,8 +61,13 @@ def kind_of(name: str, tool_kind: str) -> Kind:
 
 def offered(question: Question) -> list[KeyChoice]:
     """The answers, in the order in which they are shown."""
+    lets_write = question.intent.writing in ("wanted", "refused") and not question.intent.guarded
+    write = [KeyChoice("w", say("tui.choice_write"))] if lets_write else []
+    if question.intent.writing == "refused":
+        no = [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("esc", say("tui.choice_stop"))]
+        return [KeyChoice("y", say("tui.choice_again")), *write, *no]
     always = question.may_always and not question.intent.guarded
-    choices = [KeyChoice("y", say("tui.choice_yes"))]
+    choices = [KeyChoice("y", say("tui.choice_once" if question.intent.outside else "tui.choice_yes"))]
     if question.can_take_all and question.count > 1:
         choices.append(KeyChoice("Y", say("tui.choice_yes_all", count=question.count)))
     if always:
@@ -72,6 +77,10 @@ def offered(question: Question) -> list[KeyChoice]:
         if question.intent.prefix:
             begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
             choices += [KeyChoice("b", say("tui.choice_session", what=begins)), KeyChoice("f", say("tui.choice_folder_same"))]
+    elif question.intent.outside and question.intent.prefix:
+        begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
+        choices.append(KeyChoice("b", say("tui.choice_session_outside", what=begins)))
+    choices += write
     choices += [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("e", say("tui.choice_edit"))]
     if question.can_open:
         choices.append(KeyChoice("v", say("tui.choice_whole")))
@@ -85,7 +94,7 @@ def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
     if changes is not None:
         rows = [*_heading(question, changes.name, changes.size, columns), *diff.lay_out(changes, columns, most_rows)]
     else:
-        rows = [*_heading(question, _object(question), "", columns), *_preview(question, columns)]
+        rows = [*_heading(question, _object(question), "", columns), *_reason(question, columns), *_preview(question, columns)]
         if (blanks := longest_blank(question.intent.preview or question.call.arguments)) > MAX_BLANKS:
             rows += wrap(line(say("padded", count=blanks), "warn"), columns, INDENT)
     if intent.asker:
@@ -94,7 +103,7 @@ def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
         rows += wrap(line(visible(one_line(question.harm)), "warn"), columns, (Span("  └ ", "warn"),))
     if intent.why:
         rows += wrap(line(visible(one_line(say("tui.asked_because", why=intent.why))), "warn"), columns, INDENT)
-    if intent.guarded:
+    if intent.guarded and not intent.outside:
         rows += wrap(line(say(f"guarded_{intent.guarded}"), "warn"), columns, INDENT)
     if intent.problem:
         rows += wrap(line(visible(one_line(say("tui.will_fail", problem=intent.problem))), "bad"), columns, INDENT)
@@ -140,6 +149,10 @@ def _changes(question: Question) -> diff.FileDiff | None:
 
 def _heading(question: Question, name: str, size: str, columns: int) -> list[Line]:
     key = {"edit": "tui.asks_edit", "command": "tui.asks_command", "other": "tui.asks_other"}[question.kind]
+    if question.intent.writing == "refused":
+        key = "tui.asks_again"
+    if question.intent.outside:
+        key = "tui.asks_outside"
     title = say(key, what=_titled(name))
     spans = [Span("▸ ", "accent"), Span(title.strip(), "title")]
     if size:
@@ -147,6 +160,14 @@ def _heading(question: Question, name: str, size: str, columns: int) -> list[Lin
     if question.count > 1:
         spans.append(Span(f"   {say('tui.of_answer', number=question.number, all=question.count)}", "dim"))
     return wrap(tuple(spans), columns, rest=INDENT)
+
+
+def _reason(question: Question, columns: int) -> list[Line]:
+    """Of a command that is to run outside the sandbox: what that means, and what the model says."""
+    if not question.intent.outside:
+        return []
+    said = visible(one_line(escape_hidden(say("outside_reason", reason=question.intent.outside), one_line=True)))
+    return [*wrap(line(say("outside_means"), "warn"), columns, INDENT), *wrap(line(said), columns, INDENT)]
 
 
 def _preview(question: Question, columns: int) -> list[Line]:
@@ -171,6 +192,10 @@ def _object(question: Question) -> str:
 
 
 def _words(question: Question) -> str:
+    if question.intent.writing == "refused":
+        return say("tui.ask_again")
+    if question.intent.outside:
+        return say("outside_asks")
     if question.kind == "command":
         return say("tui.ask_command")
     if question.kind == "edit":

@@ -33,12 +33,15 @@ _ANY_TIME = frozenset(
             "/approval",
             "/approvals",
             "/directory",
+            "/sandbox",
             "/mcp",
         ),
         *("/quit", "/exit"),
     )
 )
 """Commands that work while a run is under way; the others wait for its end."""
+_AFTER_IT = (["/sandbox", "off"], ["/sandbox", "on"])
+"""What would change the boundary under a run waits for its end."""
 _LISTS = frozenset(("/model", "/resume", "/sessions", "/rewind", "/context", "/diff", "/effort", "/config", "/memory"))
 """Commands that open a list: of them nothing stays on the screen."""
 
@@ -58,7 +61,7 @@ class Sending:
         if not self._talk.is_busy:
             return self.submit(text)
         is_command = text.startswith(("/", "!")) and not text.startswith("//") and not begins_with_path(text)
-        if is_command and text.split(maxsplit=1)[0] in _ANY_TIME:
+        if is_command and text.split(maxsplit=1)[0] in _ANY_TIME and text.split()[:2] not in _AFTER_IT:
             self.run_command(text)
         elif queued or is_command or not self._turns.can_steer:
             self._turns.queue(text)

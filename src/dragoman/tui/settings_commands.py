@@ -1,4 +1,4 @@
-"""Commands about how things are set: thinking, the configuration, trust, the sandbox, memory, the session's title; and the task list."""
+"""Commands about how things are set: thinking, the configuration, trust, memory, the session's title; and the task list."""
 
 from __future__ import annotations
 
@@ -58,10 +58,6 @@ def show_memory(conversation: LiveTalk) -> None:
         conversation.canvas.open(Viewer(texts))
     else:
         conversation.screen.message(say("conversation.memory_none", path=shorten_home(own)))
-
-
-def show_sandbox(conversation: LiveTalk) -> None:
-    conversation.screen.message(say("sandbox_is", words=conversation.agent.approvals.sandbox))
 
 
 def show_trust(conversation: LiveTalk, rest: str) -> None:

@@ -21,8 +21,10 @@ NARROW = 60
 """Below so many columns less is."""
 BAR_COLUMNS = 10
 SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧"
-_FOLDER = 6
+_FOLDER = 7
 _SERVICE, _HTTP = re.compile(r"^[\w.-]+: "), re.compile(r"\(HTTP (\d+)\)")
+_SHORT = {1: 1, 2: 1, 3: 3, 4: 1}
+"""Which words a level of the sandbox has where there is little room."""
 SLOW = 3
 """A service that takes this many times longer than usual is called slow."""
 
@@ -64,28 +66,30 @@ def status_line(facts: Facts, columns: int) -> Line:
     between = 3 if NARROW <= columns < WIDE else 2
     if columns < WIDE:
         parts = _parts(facts, bar_columns=1, is_wide=False)
+        if not _fits(parts, columns - columns_of(keys) - 2, between):
+            parts = _parts(facts, bar_columns=1, is_wide=False, is_short=True)
         if columns < NARROW:
             parts[0] = _Part(parts[0].line[:1], 1)
         return spread(_joined(parts, columns, between), keys, columns)
     room = columns - columns_of(keys) - 2
     for is_short, bar_columns in ((False, BAR_COLUMNS), (False, 1), (True, BAR_COLUMNS), (True, 1)):
-        # a longer bar and the name of the service say less than what the next request costs
-        parts = _parts(facts, bar_columns=bar_columns, is_wide=True, is_model_short=is_short)
+        # a longer bar, the name of the service and the word sandbox say less than what the next request costs
+        parts = _parts(facts, bar_columns=bar_columns, is_wide=True, is_short=is_short)
         if _fits(parts, room, between):
             return spread(_joined(parts, room, between), keys, columns)
     return spread(_joined(parts, columns, between), keys, columns)
 
 
-def _parts(facts: Facts, *, bar_columns: int, is_wide: bool, is_model_short: bool = False) -> list[_Part]:
-    model = facts.model if is_wide and not is_model_short else facts.model.rpartition("/")[2].removeprefix("claude-")
+def _parts(facts: Facts, *, bar_columns: int, is_wide: bool, is_short: bool = False) -> list[_Part]:
+    model = facts.model if is_wide and not is_short else facts.model.rpartition("/")[2].removeprefix("claude-")
     parts = [
         _Part((Span(say(f"tui.mode_{facts.mode.replace('-', '_')}"), "accent"), Span(" ⇧⇥", "status")), 1),
-        _Part(_sandbox(facts), 2),
+        _Part(_sandbox(facts, is_short=is_short), 2),
         _Part(line(visible(one_line(model, 60)), "status"), 0),
-        _Part(_context(facts, bar_columns), 2),
-        _Part(line(dollars(facts.cost_usd), "status") if facts.cost_usd is not None else EMPTY, 3),
-        _Part(_cache(facts, is_wide), 4),
-        _Part(line(say("tui.next_costs", cost=dollars(facts.next_usd)), "status") if is_wide and facts.next_usd is not None else EMPTY, 5),
+        _Part(_context(facts, bar_columns), 3),
+        _Part(line(dollars(facts.cost_usd), "status") if facts.cost_usd is not None else EMPTY, 4),
+        _Part(_cache(facts, is_wide), 5),
+        _Part(line(say("tui.next_costs", cost=dollars(facts.next_usd)), "status") if is_wide and facts.next_usd is not None else EMPTY, 6),
         _Part(line(visible(one_line(" ".join(filter(None, (facts.folder, facts.branch))), 60)), "status") if is_wide else EMPTY, _FOLDER),
     ]
     return [part for part in parts if part.line]
@@ -96,12 +100,15 @@ def _fits(parts: Sequence[_Part], columns: int, between: int) -> bool:
     return sum(columns_of(part.line) + between for part in parts if part.rank != _FOLDER) - between <= columns
 
 
-def _sandbox(facts: Facts) -> Line:
-    """What holds commands, in every mode in which some run."""
-    if facts.sandbox is None or facts.mode == "plan":
+def _sandbox(facts: Facts, *, is_short: bool) -> Line:
+    """What holds commands, in words. It is said in every mode: where the workspace can be held read-only, some run in plan mode too."""
+    if facts.sandbox is None:
         return EMPTY
-    level = say(f"tui.sandbox_{facts.sandbox}")
-    return line(level if facts.has_gate else say("tui.sandbox_no_gate", level=level), "status" if facts.sandbox in (1, 2, 4) else "warn")
+    is_short = is_short and facts.sandbox in _SHORT
+    level = say(f"tui.sandbox_short_{_SHORT[facts.sandbox]}" if is_short else f"tui.sandbox_{facts.sandbox}")
+    if not facts.has_gate:
+        level = say("tui.sandbox_short_no_gate") if is_short else say("tui.sandbox_no_gate", level=level)
+    return line(level, "status" if facts.sandbox in (1, 2, 4, 5) else "warn")
 
 
 def _joined(parts: Sequence[_Part], columns: int, between: int) -> Line:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from dragoman.cli.talk import Talk
 from dragoman.tui.asking import Printer
@@ -42,6 +43,10 @@ class LiveTalk(Talk, Protocol):
 
     def stop_call(self, call_id: str) -> bool:
         """End one call of the run that is under way."""
+        ...
+
+    def start_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work of a moment that may go on beside a run."""
         ...
 
     def write_prompt(self, text: str) -> None:

@@ -66,15 +66,21 @@ class Intent(msgspec.Struct, frozen=True):
     """What allowing similar calls covers, if that is less than the whole tool: the host that is fetched from."""
     problem: str = ""
     """Why it cannot work (a path outside the workspace, missing text), if that is already known: then the user is not asked."""
-    guarded: Literal["", "own", "trusted", "grave"] = ""
+    guarded: Literal["", "own", "trusted", "grave", "outside"] = ""
     """Why it is asked about every time, and no `always` covers it: it writes our own configuration, approvals or logs (own), or a file that
-    makes something else run or is believed later (trusted), or it deletes, pushes, publishes or acts outside (grave). Set by the policy."""
+    makes something else run or is believed later (trusted), or it deletes, pushes, publishes or acts outside (grave), or
+    it runs outside the sandbox (outside). Set by the policy."""
     command: str = ""
     """The command line as the shell gets it, if it runs one."""
     directory: str = ""
     """The folder it is run in: absolute, symlinks resolved."""
     sandboxed: bool = False
     """Whether it runs inside a sandbox that holds it in the workspace."""
+    outside: str = ""
+    """Why it is to run outside the sandbox, in the model's words; empty: it is not."""
+    writing: Literal["", "tried", "wanted", "refused"] = ""
+    """Of a command that can run with the workspace read-only: it runs so unless it is asked about (tried), the model says that it changes
+    files (wanted), or it ran so and was refused to write (refused). Empty: there is no such way here."""
     prefix: str = ""
     """How commands begin that may be allowed together with this one: `pytest`. Set by the policy."""
     why: str = ""
@@ -186,6 +192,9 @@ class Allow(msgspec.Struct, frozen=True):
     """Whether similar calls may run without asking from now on: in this session, or in this folder permanently."""
     prefix: str = ""
     """With `remember`: all commands that begin with these words, instead of this one: the `prefix` of the Intent, or a longer one."""
+    commands_write: bool = False
+    """Whether all commands in the sandbox may write in the workspace unasked from now on, in this session. Heeded where the Intent says
+    `wanted` or `refused`."""
 
 
 class Deny(msgspec.Struct, frozen=True):
@@ -259,6 +268,17 @@ loop of the run while it asks. With Later the run ends and the call waits. If it
 handler is told."""
 
 
+class WriteApproval(Protocol):
+    """Decides whether commands that ran with the workspace read-only may run again and write."""
+
+    @property
+    def cannot_write(self) -> str:
+        """Why nobody can be asked; empty: somebody can."""
+        ...
+
+    async def ask_to_write(self, call: ToolCall, view: Intent) -> Allow | Deny: ...
+
+
 class Only(tuple[str, ...]):
     """Choices besides which there is no answer: where a person may not answer in words of their own."""
 
@@ -270,7 +290,7 @@ AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 class Ledger(Protocol):
     """Where the scheduler records what its calls do: History, or, in a session that is saved, Checkpoints around it."""
 
-    def start_tool(self, call: ToolCall, arguments: str = "") -> object: ...
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> object: ...
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -13,9 +13,36 @@ class HostsUsed(msgspec.Struct, frozen=True):
 
     reached: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    """Allowed by the user when the command, or the program in it that asked, had given up waiting."""
 
 
 NO_HOSTS = HostsUsed()
+
+Reach = Literal["workspace", "read-only", "outside"]
+"""How far a command reaches. workspace: inside the sandbox, and it writes in the workspace. read-only: inside, and it writes only temporary
+files and caches of the sandbox's own, and sees no other projects. outside: no sandbox, with the user's own rights."""
+
+
+class GateEnd(msgspec.Struct, frozen=True):
+    """Our end of a command's way to the network."""
+
+    descriptor: int
+    """Of the listener inside the session's network."""
+    secret: str
+    """What the command was given, and whoever comes must know: all commands of a session reach that listener."""
+
+
+class OutsideRun(msgspec.Struct, frozen=True):
+    """A command that was allowed to run outside the sandbox: this one, in this folder, as it was shown."""
+
+    command: str
+    directory: str
+    preview: str = ""
+    untrusted: tuple[str, ...] = ()
+    """Folders in which no program is looked for: nobody was asked about it."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables that it gets besides."""
 
 
 class Launched(Protocol):
@@ -41,13 +68,22 @@ class Launched(Protocol):
         """After `end`: whom it has asked for through the gate to the network."""
         ...
 
-    def take_gate(self) -> int | None:
-        """The descriptor of the listener inside the command's own network, if one was asked for. The caller closes it."""
+    def take_gate(self) -> GateEnd | None:
+        """The listener inside the command's network, if one was asked for. The caller closes it."""
         ...
 
     def take_terminal(self) -> int | None:
         """The descriptor of the terminal's own end, if one was asked for. The caller closes it."""
         ...
+
+    def watch_questions(self, tell: Callable[[bool], None]) -> None:
+        """Call `tell(True)` when the user is asked something about the command, and `tell(False)` when nothing is open any more. In the
+        loop that runs it. A command about which nobody is asked has nothing to tell."""
+        return None
+
+    async def settle(self) -> None:
+        """After it has ended by itself, and before `end`: wait until the user has answered what is still open. `end` withdraws it."""
+        return None
 
     async def wait(self) -> int:
         """Wait until the command itself has ended; what it started may still run."""
@@ -63,8 +99,27 @@ class Launch(Protocol):
 
     @property
     def is_sandbox(self) -> bool:
-        """Whether commands are confined: they write in the workspace only, read no secrets and have no network. May take a moment the first
-        time; not after `prepare`."""
+        """Whether commands are confined: they write in the workspace only, read no secrets and have no network, or a
+        container or virtual machine is the boundary, as the user says. May take a moment the first time; not after `prepare`."""
+        ...
+
+    @property
+    def is_external(self) -> bool:
+        """Whether what confines commands is not ours: a container or a virtual machine that the user has named as the boundary."""
+        ...
+
+    async def find_new_ports(self) -> tuple[int, ...]:
+        """Ports on which commands have begun to listen since this was last asked, where somebody can open them to their own programs."""
+        ...
+
+    @property
+    def has_read_only(self) -> bool:
+        """Whether a command can run with the reach `read-only`. May take a moment the first time; not after `prepare`."""
+        ...
+
+    @property
+    def shares_network(self) -> bool:
+        """Whether the commands of a session reach each other's servers, in a network of its own. May take a moment the first time."""
         ...
 
     async def prepare(self) -> None: ...
@@ -82,14 +137,23 @@ class Launch(Protocol):
         env: Mapping[str, str],
         streams: tuple[int, int, int],
         terminal: tuple[int, int] | None = None,
+        reach: Reach = "workspace",
     ) -> Launched:
         """`argv[0]` is an absolute path; `streams` are descriptors for its standard input, output and error, which the caller closes. With
         `terminal`, it gets a new one of so many rows and columns in their place: see `Launched.take_terminal`.
+        `reach`: whether that may be had was decided by whoever calls this.
         Raises OSError if it cannot be started. If cancelled, nothing is left running."""
         ...
 
-    def explain(self, output: str) -> str:
-        """What the boundary seems to have refused, in a line for the model; empty: nothing. `output`: the end of what the command said."""
+    def explain(
+        self, output: str, *, directory: str = "", reach: Reach = "workspace", hosts: HostsUsed = NO_HOSTS, can_leave: bool = False
+    ) -> str:
+        """What the boundary stopped of a command that failed, in a line for the model; empty: nothing. `output`: the end of what it said;
+        `directory`: where it ran; `hosts`: whom it asked for; `can_leave`: the model can ask for it to run outside."""
+        ...
+
+    def find_refused_write(self, output: str) -> str:
+        """The line in which a command with the reach `read-only` was refused to write in the workspace; empty: there is none."""
         ...
 
 
@@ -107,3 +171,5 @@ class CommandState(msgspec.Struct, frozen=True):
     """As in a shell; None while it runs, and where it was stopped."""
     age_s: float
     """Since it was started."""
+    is_outside: bool = False
+    """Whether it runs outside the sandbox."""

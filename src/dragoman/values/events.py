@@ -219,6 +219,8 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
     name: str = ""
     """The tool's name."""
+    outside: bool = False
+    """It ran a command outside the sandbox."""
 
     @property
     def text(self) -> str:

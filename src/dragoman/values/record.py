@@ -63,6 +63,9 @@ class Configured(_Entry, frozen=True, tag="configured"):
     """The most tokens a prompt to the model may have; 0: not known."""
     agent: str = ""
     """The name of the agent that has the conversation from here on: another one where it was handed over."""
+    boundary: Literal["", "external", "off"] = ""
+    """What the user has said of the boundary around commands: `external`, a container or a virtual machine is it and there is no sandbox of
+    ours; `off`, turned off in the conversation. Empty: nothing."""
 
 
 Speaker = Literal["person", "model", "program"]
@@ -105,6 +108,8 @@ class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     name: str
     arguments: str = ""
     """The final arguments, if a person edited them or they were repaired; empty: as the model wrote them."""
+    outside: bool = False
+    """It runs a command outside the sandbox."""
 
 
 WaitsFor = Literal["decision", "result"]
@@ -122,9 +127,11 @@ class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
     """This and the next three: what the person is shown, as in `Intent`."""
     preview: str = ""
     writes: tuple[str, ...] = ()
-    guarded: Literal["", "own", "trusted", "grave"] = ""
+    guarded: Literal["", "own", "trusted", "grave", "outside"] = ""
     repairs: tuple[str, ...] = ()
     """As in ToolFinished."""
+    outside: str = ""
+    """Why it is to run outside the sandbox, as in `Intent`."""
 
 
 class ToolDecided(_Entry, frozen=True, tag="tool_decided"):

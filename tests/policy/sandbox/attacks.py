@@ -401,6 +401,41 @@ def _(world: World) -> bool:
         return client.recv(7) == b"service"
 
 
+@attack("TCP to a server of another session")
+def _(world: World) -> bool:
+    with socket.create_connection(("127.0.0.1", world["elsewhere"]), 1) as client:
+        return client.recv(7) == b"service"
+
+
+@attack("TCP to a port that another session opened to the user's browser")
+def _(world: World) -> bool:
+    with socket.create_connection((world["opened"], world["elsewhere"]), 1) as client:
+        return client.recv(7) == b"service"
+
+
+@attack("reach a host through the gate of another command")
+def _(world: World) -> bool:
+    ports = [line.split()[1].split(":") for line in read("/proc/net/tcp").splitlines()[1:] if line.split()[3] == "0A"]
+    for address, port in ports:
+        for shown in ("", "Proxy-Authorization: Basic ZHJhZ29tYW46\r\n", "Proxy-Authorization: Basic ZHJhZ29tYW46ZHJhZ29tYW4=\r\n"):
+            where = socket.inet_ntoa(struct.pack("=I", int(address, 16))), int(port, 16)
+            with suppress(OSError), socket.create_connection(where, 1) as client:
+                client.settimeout(1)
+                client.send(f"CONNECT example.org:80 HTTP/1.1\r\n{shown}\r\n".encode())
+                if b" 200 " in client.recv(100):
+                    return True
+    return False
+
+
+@attack("see a command in the background, and its files by `/proc`")
+def _(world: World) -> bool:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            if read(f"/proc/{name}/cmdline").endswith(f"{world['beside']}\0"):  # our own holds it too, in the middle
+                return bool(os.listdir(f"/proc/{name}/root/"))
+    return False
+
+
 @attack("UDP to a server on this machine, as for DNS")
 def _(world: World) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:

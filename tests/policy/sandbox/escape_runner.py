@@ -15,10 +15,13 @@ import sys
 import tempfile
 import threading
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dragoman.policy.sandbox.gate import Gate, Reachable
 from dragoman.policy.sandbox.sandbox import Sandbox
+from dragoman.values.commands import Launched
 
 HERE = Path(__file__).resolve().parent
 SECRET = os.environ["CORP_LOGIN"]
@@ -151,6 +154,70 @@ class Outside:
             path.unlink(missing_ok=True)
 
 
+SERVE = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print(flush=True)
+while True:
+    server.accept()[0].send(b"service")
+"""
+
+
+class Neighbours:
+    """A server of another session, with a port that is open to the user; and, in the session under attack, a command in the background
+    whose gate leads everywhere."""
+
+    def __init__(self, level: int, outside: Outside, python: str) -> None:
+        self._outside, self._python = outside, python
+        (outside.home.parent / "other").mkdir()
+        self._other = Sandbox([str(outside.home.parent / "other")], level=level or "off")  # type: ignore[arg-type]
+        self._started: list[Launched] = []
+        self._gates: list[Gate] = []
+
+    async def start(self, sandbox: Sandbox) -> dict[str, Any]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        beside = f"beside-{uuid.uuid4().hex}"
+        with suppress(OSError):
+            await self._run(self._other, SERVE, str(port))
+        await self._run(sandbox, "import time; print(flush=True); time.sleep(1000)", beside)
+        try:
+            opened = (await self._other.open_port(port)).split("/")[2].split(":")[0]
+        except OSError:  # there is no such network
+            opened = "127.0.0.1"
+        return {"elsewhere": port, "opened": opened, "beside": beside}
+
+    async def _run(self, sandbox: Sandbox, program: str, *words: str) -> None:
+        """Until it has said something, or ended."""
+        reading, writing = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        argv = [self._python, "-I", "-c", program, *words]
+        directory = str(self._outside.home.parent)
+        started = await sandbox.start(argv, directory=directory, env={"PATH": "/usr/bin:/bin"}, streams=(nothing, writing, nothing))
+        os.close(writing)
+        self._started.append(started)
+        if (end := started.take_gate()) is not None:
+            self._gates.append(Gate(_admit_all, secret=end.secret, connect=_dial_nobody))
+            await self._gates[-1].open(end.descriptor)
+        await asyncio.to_thread(read_line, reading)
+
+    async def end(self) -> None:
+        for each in self._started:
+            await each.end(0)
+        for gate in self._gates:
+            gate.close()
+        self._other.close()
+
+
+async def _admit_all(url: str) -> Reachable:
+    return Reachable("example.org", 80, ["192.0.2.1"], "example.org")
+
+
+async def _dial_nobody(address: str, port: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    return await asyncio.open_connection(*server.sockets[0].getsockname(), limit=limit)
+
+
 async def attack(level: int, outside: Outside, python: str) -> dict[str, str]:
     os.environ["HOME"] = str(outside.home)
     tempfile.tempdir = str(outside.workspace / "tmp")  # as where TMPDIR lies in the workspace
@@ -160,15 +227,19 @@ async def attack(level: int, outside: Outside, python: str) -> dict[str, str]:
         level=level or "off",  # type: ignore[arg-type]
         own=(str(outside.home / ".config/dragoman"), str(share / "sessions")),
         secret=(str(share / "keys.json"),),
+        gate_port=1,
     )
     await sandbox.prepare()
     if sandbox.detected.level != level:
         return {"": sandbox.detected.words}
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
-    argv = [python, "-I", str(outside.workspace / "attacks.py"), json.dumps(outside.describe())]
+    neighbours = Neighbours(level, outside, python)
+    world = {**outside.describe(), **await neighbours.start(sandbox)}
+    argv = [python, "-I", str(outside.workspace / "attacks.py"), json.dumps(world)]
     env = {**os.environ, "PATH": "/usr/bin:/bin"}
-    started = await sandbox.start(argv, directory=str(outside.workspace), env=env, streams=(nothing, writing, nothing))
+    given = (nothing, writing, nothing)
+    started = await sandbox.start(argv, directory=str(outside.workspace), env=env, streams=given, with_gate=False)
     os.close(writing)
     output = await asyncio.to_thread(read_line, reading)
     seen = json.loads(output)
@@ -180,6 +251,7 @@ async def attack(level: int, outside: Outside, python: str) -> dict[str, str]:
     again = await sandbox.start(["/bin/sh", "-c", next_command], directory="/", env=env, streams=(nothing, nothing, nothing))
     await again.wait()
     await again.end(0.2)
+    await neighbours.end()
     sandbox.close()
     found = {name: "open" if got else "held" for name, got in seen.items()}
     for name, changed in outside.changes().items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.tools.child_environment import child_environment
 from dragoman.tools.process import Exit, run_process
+from dragoman.values.commands import Reach
 from system_parts import IS_BUILD_MACHINE, require_program
 
 LEVELS = (1, 2, 3)
@@ -33,7 +34,14 @@ def sandbox_at(level: Any, workspace: Path, **options: Any) -> Iterator[Sandbox]
 
 
 async def bash(
-    sandbox: Sandbox, command: str, directory: Path, *, timeout_s: float = 20, take: Callable[[bytes], object] = len
+    sandbox: Sandbox,
+    command: str,
+    directory: Path,
+    *,
+    timeout_s: float = 20,
+    take: Callable[[bytes], object] = len,
+    reach: Reach = "workspace",
+    env: Mapping[str, str] | None = None,
 ) -> tuple[Exit, str]:
     """How it ended, and all it said."""
     said = bytearray()
@@ -45,10 +53,11 @@ async def bash(
     ended = await run_process(
         ["/bin/bash", "-c", command],
         directory=os.fspath(directory),
-        env=child_environment(),
+        env={**child_environment(), **(env or {})},
         take_stdout=hear,
         take_stderr=hear,
         timeout_s=timeout_s,
         launch=sandbox,
+        reach=reach,
     )
     return ended, said.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from dragoman.policy.sandbox.gate import Gate, GateLimits, GateRefused, Reachabl
 from dragoman.policy.sandbox.gate_request import ProxyRequest, UnclearRequest, read_request
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+SECRET = "s3cret"
+SHOWN = b"Proxy-Authorization: Basic " + base64.b64encode(b"dragoman:s3cret") + b"\r\n"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -53,7 +56,7 @@ async def gate_before(serve: Serve, **limits: float) -> AsyncIterator[Running]:
     async def dial(address: str, port: int, limit: int) -> Streams:
         return await asyncio.open_connection("127.0.0.1", there, limit=limit)
 
-    gate = Gate(admit, connect=dial, limits=GateLimits(**limits))  # type: ignore[arg-type]
+    gate = Gate(admit, secret=SECRET, connect=dial, limits=GateLimits(**limits))  # type: ignore[arg-type]
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
@@ -97,13 +100,11 @@ def converse(data: bytes, **limits: float) -> tuple[bytes, list[bytes]]:
     return asyncio.run(main())
 
 
-GET = b"GET http://example.org/a?b HTTP/1.1\r\nHost: example.org\r\n"
+GET = b"GET http://example.org/a?b HTTP/1.1\r\nHost: example.org\r\n" + SHOWN
 
 
 def test_a_request_is_passed_on_without_what_concerns_the_gate() -> None:
-    answer, got = converse(
-        GET + b"Proxy-Authorization: Basic c2VjcmV0\r\nProxy-Connection: x-hop\r\nX-Hop: 1\r\nConnection: keep-alive\r\nX-Kept: yes\r\n\r\n"
-    )
+    answer, got = converse(GET + b"Proxy-Connection: x-hop\r\nX-Hop: 1\r\nConnection: keep-alive\r\nX-Kept: yes\r\n\r\n")
     assert answer.endswith(b"ok")
     assert got == [b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nX-Kept: yes\r\nConnection: close\r\n\r\n"]
 
@@ -122,6 +123,7 @@ def test_a_body_that_breaks_its_own_framing_ends_the_connection() -> None:
 
 
 SMUGGLED = {
+    "two credentials": SHOWN + b"\r\n",
     "two lengths": b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
     "length and chunks": b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "chunks twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -162,10 +164,34 @@ def test_only_plain_requests_to_a_proxy_are_served(line: bytes) -> None:
 
 
 def test_a_refusal_names_host_and_reason() -> None:
-    for request in (b"CONNECT refused.test:443 HTTP/1.1\r\n\r\n", b"GET http://refused.test/ HTTP/1.0\r\n\r\n"):
-        answer, got = converse(request)
+    for request in (b"CONNECT refused.test:443 HTTP/1.1\r\n", b"GET http://refused.test/ HTTP/1.0\r\n"):
+        answer, got = converse(request + SHOWN + b"\r\n")
         assert answer.startswith(b"HTTP/1.1 403 ")
         assert b"refused.test: not today" in answer
+        assert got == []
+
+
+OTHERS = {
+    "none": b"",
+    "another secret": b"Proxy-Authorization: Basic " + base64.b64encode(b"dragoman:secret") + b"\r\n",
+    "another name": b"Proxy-Authorization: Basic " + base64.b64encode(b"me:s3cret") + b"\r\n",
+    "the beginning of it": SHOWN[:-4] + b"\r\n",
+    "another way": b"Proxy-Authorization: Bearer s3cret\r\n",
+    "meant for the server": b"Authorization: Basic " + base64.b64encode(b"dragoman:s3cret") + b"\r\n",
+    "bytes": b"Proxy-Authorization: Basic \xff\xfe\r\n",
+}
+
+
+@pytest.mark.parametrize("shown", OTHERS.values(), ids=OTHERS)
+def test_whoever_does_not_know_the_secret_is_asked_for_it(shown: bytes) -> None:
+    for request in (
+        b"CONNECT example.org:443 HTTP/1.1\r\n",
+        b"GET http://example.org/ HTTP/1.1\r\n",
+        b"GET http://refused.test/ HTTP/1.1\r\n",
+    ):
+        answer, got = converse(request + shown + b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 407 ")
+        assert b'\r\nProxy-Authenticate: Basic realm="dragoman"\r\n' in answer
         assert got == []
 
 
@@ -180,7 +206,7 @@ def test_a_tunnel_carries_bytes_both_ways_and_its_ends() -> None:
         sent = bytes(range(256)) * 4_000
         async with gate_before(echo) as running:
             reader, writer = await running.connect()
-            writer.write(b"CONNECT example.org:80 HTTP/1.1\r\n\r\n")
+            writer.write(b"CONNECT example.org:80 HTTP/1.1\r\n" + SHOWN + b"\r\n")
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
             got = asyncio.ensure_future(reader.read(-1))
             writer.write(sent)
@@ -235,7 +261,7 @@ def test_a_connection_on_which_nothing_moves_ends() -> None:
 
     async def main() -> None:
         async with gate_before(silent, idle_s=0.2) as running:
-            for request in (b"CONNECT example.org:443 HTTP/1.1\r\n\r\n", GET + b"Content-Length: 9\r\n\r\n"):
+            for request in (b"CONNECT example.org:443 HTTP/1.1\r\n" + SHOWN + b"\r\n", GET + b"Content-Length: 9\r\n\r\n"):
                 assert await running.say(request) in (b"HTTP/1.1 200 Connection Established\r\n\r\n", b"")
 
     asyncio.run(main())
@@ -259,7 +285,7 @@ def test_a_client_that_does_not_read_makes_the_server_wait() -> None:
             _, writer = await running.connect()
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             writer.transport.pause_reading()  # type: ignore[attr-defined]
-            writer.write(b"CONNECT example.org:443 HTTP/1.1\r\n\r\n")
+            writer.write(b"CONNECT example.org:443 HTTP/1.1\r\n" + SHOWN + b"\r\n")
             await asyncio.sleep(0.5)
             before = sent
             await asyncio.sleep(0.3)

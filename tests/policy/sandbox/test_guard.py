@@ -13,6 +13,7 @@ import pytest
 
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.guard import Guard
+from dragoman.policy.sandbox.launcher.calls import open_tree
 from dragoman.policy.sandbox.repositories import find_repositories
 from dragoman.policy.sandbox.survey import Survey
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
@@ -123,6 +124,16 @@ def test_nothing_outside_is_touched_while_links_are_swapped(level: int, workspac
     with sandbox_at(level, workspace) as sandbox:
         asyncio.run(both())
     assert snapshot(home) == before
+
+
+def test_what_is_fixed_is_not_taken_from_behind_a_link(workspace: Path, home: Path) -> None:
+    """Else a command that swaps a repository for a link while another starts would show that one what lies behind it."""
+    (workspace / "sub").symlink_to(home)
+    for path in ("sub", "sub/.ssh", "sub/.ssh/authorized_keys"):
+        with pytest.raises(NotADirectoryError):
+            open_tree(str(workspace / path), follow=False)
+    with pytest.raises(FileNotFoundError):
+        open_tree(str(workspace / "gone"), follow=False)
 
 
 # --- prevented

@@ -14,7 +14,7 @@ import atexit
 atexit.register(lambda: print("closed" if launcher._orders is None else "open"))  # registered first, so it is called last
 from dragoman.policy.sandbox.launching import shared_launcher
 launcher = shared_launcher()
-launcher._running_launcher()
+launcher._opened()
 """
 
 

@@ -125,7 +125,7 @@ def test_the_environment_is_a_short_list() -> None:
     assert {"PATH", "LC_ALL", "HOME"} <= set(rebuilt)
     assert not {"MY_SETTING", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS"} & set(rebuilt)
     assert (rebuilt["PIP_RETRIES"], rebuilt["npm_config_fetch_retries"], rebuilt["TMPDIR"]) == ("0", "0", "/tmp")
-    assert rebuild({}, temporary="/tmp", gate_port=1)["PIP_RETRIES"] == "1", "a host that is refused is refused the tenth time too"
+    assert rebuild({}, temporary="/tmp", has_gate=True)["PIP_RETRIES"] == "1", "a host that is refused is refused the tenth time too"
 
 
 # The gate
@@ -133,24 +133,25 @@ def test_the_environment_is_a_short_list() -> None:
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_the_listener_inside_is_passed_out(level: int, tmp_path: Path) -> None:
-    async def main(sandbox: Sandbox) -> bytes:
+    async def main(sandbox: Sandbox) -> bool:
         nothing = os.open(os.devnull, os.O_RDWR)
-        command = "exec 3<>/dev/tcp/127.0.0.1/61080; echo hello >&3; cat <&3 >/dev/null"
+        command = 'exec 3<>/dev/tcp/127.0.0.2/${http_proxy##*:}; echo "$http_proxy" >&3; cat <&3 >/dev/null'
         argv = ["/bin/bash", "-c", command]
         started = await sandbox.start(argv, directory=str(tmp_path), env={}, streams=(nothing, nothing, nothing))
         os.close(nothing)
         gate = started.take_gate()
         assert gate is not None
-        with socket.socket(fileno=gate) as listener:
+        with socket.socket(fileno=gate.descriptor) as listener:
+            url = f"http://dragoman:{gate.secret}@127.0.0.2:{listener.getsockname()[1]}\n"
             listener.settimeout(5)
             connection = await asyncio.to_thread(lambda: listener.accept()[0])
             with connection:
                 heard = await asyncio.to_thread(lambda: connection.recv(100))
         await started.end(0.1)
-        return heard
+        return heard == url.encode()
 
-    with sandbox_at(level, tmp_path, gate_port=61080) as sandbox:
-        assert asyncio.run(main(sandbox)) == b"hello\n"
+    with sandbox_at(level, tmp_path, gate_port=1) as sandbox:
+        assert asyncio.run(main(sandbox))
 
 
 # What the model is told
@@ -265,7 +266,7 @@ def test_a_bubblewrap_in_the_workspace_is_never_run(tmp_path: Path, monkeypatch:
 
 
 def test_no_sandbox_is_said_and_nothing_claims_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.policy.sandbox.detection._try_level", lambda level, launcher, ground: "forbidden")
+    monkeypatch.setattr("dragoman.policy.sandbox.detection._try_level", lambda level, launcher, ground, own_network: "forbidden")
     sandbox = Sandbox([str(tmp_path)])
     assert not sandbox.is_sandbox
     assert sandbox.detected.words.startswith("none: commands run with all your rights (not 1: forbidden")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import pwd
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from dragoman.base.beneath import is_inside
+from dragoman.base.beneath import is_inside, outermost
 from dragoman.policy.sandbox.believed import believed_in, start_files
 from dragoman.policy.sandbox.git_runs import is_folder
 from dragoman.policy.sandbox.launcher.order import Boundary
-from dragoman.policy.sandbox.repositories import Repository, find_repositories
+from dragoman.policy.sandbox.repositories import Repository, find_repositories, read_by_git
 from dragoman.policy.sandbox.survey import Seen, Survey
+from dragoman.policy.sandbox.toolchains import find_named, find_toolchains
+from dragoman.policy.sandbox.view import FileView, make_view
 
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".password-store", ".mozilla", ".thunderbird", ".1password",
@@ -27,6 +29,7 @@ SECRETS = (
     ".subversion/auth", ".config/containers/auth.json", ".config/github-copilot", ".config/stripe", ".config/ngrok", ".ngrok2",
     ".config/configstore", ".config/netlify", ".config/.wrangler", ".config/fly", ".fly/config.yml", ".config/solana", ".config/age",
     ".terraformrc", ".databrickscfg", ".snowsql/config", ".dbt/profiles.yml", ".kaggle/kaggle.json", ".msmtprc", ".fetchmailrc", ".pki",
+    ".local/share/uv/credentials", ".local/share/gem/credentials", ".config/pypoetry/auth.toml",
     ".bitcoin", ".ethereum", ".electrum", ".local/share/mkcert", ".config/Signal", ".config/Slack", ".config/discord", ".config/vivaldi",
     ".config/microsoft-edge", ".config/opera", ".var/app", "snap/firefox", ".qwen/oauth_creds.json", ".local/share/opencode/auth.json",
     "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
@@ -50,22 +53,25 @@ class Ground:
         secret: Sequence[str] = (),
         readable: Sequence[str] = (),
         user: int | None = None,
+        caches: str = "",
         survey: Survey | None = None,
     ) -> None:
         """`private`: a folder of the session with `tmp`, `var-tmp` and `covers` in it. `own`: our configuration, approvals, logs and code.
-        `user`: who commands run as, where that is not us. `survey`: of what lies in these folders."""
+        `user`: who commands run as, where that is not us. `caches`: where they keep caches, if not among temporary
+        files. `survey`: of what lies in these folders."""
         self.writable = outermost(os.path.realpath(path) for path in writable)
         self.believed = [path for root in self.writable for path in believed_in(root)]
         """What is read as configuration in these folders, whether it exists or not."""
-        self._homes = [os.path.realpath(home) for home in homes if home]
-        self.started = start_files(self._homes, self.writable)
+        self.homes = [os.path.realpath(home) for home in homes if home]
+        self.started = start_files(self.homes, self.writable)
         """What runs by itself in a home directory among these folders, whether it exists or not."""
-        self._stores = [os.path.join(home, name) for home in self._homes for name in SECRETS]
+        self._stores = [os.path.join(home, name) for home in self.homes for name in SECRETS]
         self.private = private
         self._own = own
         self._secret = secret
         self._readable = readable
         self._user = user
+        self.caches = (caches,) if caches else ()
         self.survey = survey or Survey(self.writable)
 
     def repositories(self, seen: Seen | None = None) -> list[Repository]:
@@ -76,44 +82,88 @@ class Ground:
         what is writable, but no link can be covered, nor a folder that is the workspace itself."""
         own = [*dict.fromkeys(map(os.path.realpath, self._own))]
         if not can_except:
-            return [path for path in (*own, *self._homes) if _is_in_any(path, self.writable)]
+            return [path for path in (*own, *self.homes) if _is_in_any(path, self.writable)]
         return [*(path for path in own if path in self.writable), *_links_to(self._own, self.writable)]
 
-    def draw(self, repositories: Sequence[Repository] | None = None, *, shared: Sequence[str] = ()) -> Boundary:
+    def draw(
+        self, repositories: Sequence[Repository] | None = None, *, shared: Sequence[str] = (), tools: FileView | None = None
+    ) -> Boundary:
         """For namespaces: ours, or those of bubblewrap. `repositories`: those of now, where they are known. `shared`: files and folders
-        that are read-only because what is written there would be written outside as well."""
+        that are read-only because what is written there would be written outside as well. `tools`: what stays visible."""
         writable = tuple(path for path in self.writable if os.path.lexists(path))
         repositories = self.repositories() if repositories is None else repositories
-        folders = [each.folder for each in repositories if each.folder and not each.is_bare]
+        folders = [path for each in repositories for path in each.pinned]
         fixed = [path for each in repositories for path in each.fixed]
         fixed += [path for path in (*self.believed, *self.started) if os.access(path, os.F_OK) and not os.path.islink(path)]
         fixed += [path for path in map(os.path.realpath, self._own) if _is_in_any(path, writable) and os.path.lexists(path)]
         fixed += shared
         nested = [each for each in repositories if each.root not in self.writable]
+        hidden = [path for path in self._hidden() if not any(is_inside(root, path) for root in writable)]
         return Boundary(
             writable=outermost((*writable, *(each.shared for each in repositories if each.shared))),
             pinned=tuple(sorted({*folders, *self._around_own(writable)})),  # a folder before what lies in it
             read_only=tuple(dict.fromkeys(fixed)),
-            hidden=tuple(path for path in self._hidden() if not any(is_inside(root, path) for root in writable)),
+            hidden=tuple(each for path in hidden for each in (tools.places_of(path) if tools is not None else (path,))),
+            shown=(*((path, path) for path in tools.shown if not _is_in_any(path, writable)), *tools.linked) if tools is not None else (),
             readable=tuple(path for path in map(os.path.realpath, self._readable) if _is_covered(path) and os.path.lexists(path)),
-            private=tuple((place, os.path.join(self.private, name)) for place, name in _SYSTEM_TEMPORARY.items() if is_folder(place)),
-            covers=os.path.join(self.private, "covers"),
+            private=self._private(),
+            covers=self._covers,
+            caches=self.caches,
             may_be_gone=tuple(path for each in nested for path in (each.folder, *each.fixed)),
         )
 
-    def draw_for_landlock(self, repositories: Sequence[Repository] | None = None) -> Boundary:
-        """For Landlock alone, which can allow and not except: everything readable is listed, around what is secret."""
+    def draw_read_only(self, view: FileView) -> Boundary:
+        """For namespaces: nothing can be written but temporary files, and no more is seen than the view shows."""
+        return Boundary(
+            hidden=tuple(place for path in self._hidden() for place in view.places_of(path)),
+            shown=(*view.emptied, *((path, path) for path in view.shown), *view.linked),
+            private=self._private(),
+            covers=self._covers,
+            caches=self.caches,
+        )
+
+    def find_named_tools(self, env: Mapping[str, str]) -> list[str]:
+        """What PATH and the like name, as far as commands get to it."""
+        return [path for path in find_named(env, self.homes, self.writable) if self._is_reached(os.path.realpath(path))]
+
+    def make_view(self, env: Mapping[str, str], number: int) -> FileView:
+        """What a command that only reads may see. `number`: a new one for each. Raises OSError."""
+        around = [path for root in self.writable for path in read_by_git(root, self.homes)]
+        named = (*self.writable, *around, *self._readable, *find_toolchains(env, self.homes, self.writable))
+        show = [path for path in named if os.path.lexists(path) and self._is_reached(os.path.realpath(path))]
+        return make_view(os.path.join(self.private, "views", str(number)), self._covers, show, self.caches)
+
+    def draw_for_landlock(self, repositories: Sequence[Repository] | None = None, *, tools: Sequence[str] = ()) -> Boundary:
+        """For Landlock alone, which can allow and not except: everything readable is listed, around what is secret. `tools`: what stays
+        readable, wherever it lies."""
         temporary = os.path.join(self.private, "tmp")
-        unreadable = [*self._hidden(), *_NEVER_READABLE]
+        secret = list(map(os.path.realpath, self._hidden()))
         shared = [each.shared for each in (self.repositories() if repositories is None else repositories) if each.shared]
+        never = list(map(os.path.realpath, _NEVER_READABLE))
+        named = [path for path in outermost(map(os.path.realpath, tools)) if _is_in_any(path, never)]
         return Boundary(
             writable=(*self.writable, *shared, temporary),
-            readable=(*_readable_around("/", list(map(os.path.realpath, unreadable))), *self._readable),
+            caches=self.caches,
+            readable=(
+                *_readable_around("/", [*secret, *never]),
+                *(path for each in named for path in _readable_around(each, secret)),
+                *self._readable,
+            ),
         )
 
     def draw_for_mending(self, repositories: Sequence[Repository]) -> Boundary:
         """What commands may write, and nothing else."""
         return Boundary(writable=(*self.writable, *(each.shared for each in repositories if each.shared)))
+
+    @property
+    def _covers(self) -> str:
+        return os.path.join(self.private, "covers")
+
+    def _private(self) -> tuple[tuple[str, str], ...]:
+        return tuple((place, os.path.join(self.private, name)) for place, name in _SYSTEM_TEMPORARY.items() if is_folder(place))
+
+    def _is_reached(self, path: str) -> bool:
+        return self._user is None or _can_reach(path, self._user)
 
     def _around_own(self, writable: Sequence[str]) -> list[str]:
         """The folders between the workspace and what is ours in it, or what runs by itself: with one of them it could be moved away, and
@@ -128,7 +178,7 @@ class Ground:
         # Not os.path.exists: few of these are there, and for each that is not it would make an exception, which takes longest.
         named = (path for path in (*self._stores, *self._secret, *self.survey.look().denied) if os.access(path, os.F_OK))
         found = dict.fromkeys(map(os.path.realpath, named))
-        return [path for path in outermost(found) if os.path.lexists(path) and (self._user is None or _can_reach(path, self._user))]
+        return [path for path in outermost(found) if os.path.lexists(path) and self._is_reached(path)]
 
 
 def _links_to(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
@@ -163,15 +213,6 @@ def _can_reach(path: str, uid: int) -> bool:
         if not status.st_mode & may:
             return False
     return True
-
-
-def outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Without those that lie in another."""
-    kept: list[str] = []
-    for path in sorted(set(paths), key=len):
-        if not _is_in_any(path, kept):
-            kept.append(path)
-    return tuple(kept)
 
 
 def _is_in_any(path: str, folders: Iterable[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from dragoman.policy.sandbox.launcher.order import BLOCK_FD, FILTER_FD, INFO_FD, Boundary
+from dragoman.policy.sandbox.launcher.order import FILTER_FD, Boundary
 
 _FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Fixed: a program of that name on PATH may be anybody's."""
@@ -22,9 +22,10 @@ def find_bubblewrap() -> str:
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
 
 
-def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, *, waits: bool = False) -> tuple[str, ...]:
-    """The command line that runs `argv` inside. The seccomp filter is expected at FILTER_FD. `waits`: until the gate is made."""
-    words = [program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--disable-userns"]
+def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, *, own_network: bool = True) -> tuple[str, ...]:
+    """The command line that runs `argv` inside. The seccomp filter is expected at FILTER_FD. `own_network`: else it is ours."""
+    words = [program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--disable-userns"]
+    words += ["--unshare-net"] if own_network else []
     words += [
         "--die-with-parent",
         "--as-pid-1",
@@ -45,19 +46,21 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, 
         words += ["--ro-bind-try", path, path]
     for place, source in boundary.private:
         words += ["--bind", source, place]
-    for path in sorted({*boundary.writable, *boundary.readable}):
-        words += ["--bind" if path in boundary.writable else "--ro-bind", path, path]
+    shown = dict(boundary.shown)
+    seen = {**shown, **{path: path for path in (*boundary.writable, *boundary.readable)}}
+    for path, source in sorted(seen.items()):
+        # A toolchain may be removed meanwhile; what covers others' files may not be missing.
+        is_tool = path in shown and not source.startswith(os.path.dirname(boundary.covers))
+        words += ["--bind" if path in boundary.writable else "--ro-bind-try" if is_tool else "--ro-bind", source, path]
     for way, paths in (("--bind", boundary.pinned), ("--ro-bind", boundary.read_only)):
         for path in paths:
             words += [f"{way}-try" if path in boundary.may_be_gone else way, path, path]
+    for path in boundary.caches:
+        words += ["--bind", path, path]
     private = tuple(place for place, _ in boundary.private)
     for path in boundary.hidden:
-        if not path.startswith(tuple(f"{place}/" for place in (*private, "/run"))) or any(
-            path.startswith(f"{each}/") for each in boundary.writable
-        ):
+        if not path.startswith(tuple(f"{place}/" for place in (*private, "/run"))) or any(path.startswith(f"{each}/") for each in seen):
             words += _empty(path) if os.path.isdir(path) else ("--ro-bind", os.path.join(boundary.covers, "file"), path)
-    if waits:
-        words += ["--info-fd", str(INFO_FD), "--block-fd", str(BLOCK_FD)]
     words += ["--seccomp", str(FILTER_FD), "--chdir", directory, "--"]
     return (*words, *_AS_CHILD, *argv)
 

@@ -6,9 +6,10 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from dragoman.base.beneath import is_inside
 from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.detection import KINDS
@@ -22,6 +23,8 @@ from dragoman.policy.sandbox.launching import Launcher
 from dragoman.policy.sandbox.private_folder import identify
 from dragoman.policy.sandbox.repositories import Repository, main_folders
 from dragoman.policy.sandbox.survey import Seen
+from dragoman.policy.sandbox.toolchains import VARIABLES
+from dragoman.policy.sandbox.view import FileView, find_covered
 
 
 class Prepared(NamedTuple):
@@ -30,6 +33,18 @@ class Prepared(NamedTuple):
     boundary: Boundary
     guard: Guard
     repositories: list[Repository]
+
+
+class _Sight(NamedTuple):
+    """What was looked up of the user's toolchains, and what it was looked up for."""
+
+    key: tuple[object, ...]
+    tools: tuple[str, ...]
+    """What variables name."""
+    covered: FileView
+    """Those that must be put back into private folders."""
+    view: FileView | None = None
+    """What commands that only read see."""
 
 
 class Caretaker:
@@ -45,6 +60,10 @@ class Caretaker:
         """Whether a command wanted to write there."""
         self._watched: dict[str, tuple[int, int]] = {}
         """What the last survey found and a command may have moved: then it is looked for anew."""
+        self._living: list[Prepared] = []
+        """Commands that may write now."""
+        self._sight: _Sight | None = None
+        self._views = 0
         self._untold: list[Remarks] = []
         self._told: set[tuple[str, int]] = set()
         """What the user knows already: a path, and when it changed."""
@@ -56,20 +75,63 @@ class Caretaker:
             self._ground = ground
             self._level = level
             self._private = identify(ground.private)
+            self._sight = None
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self, env: Mapping[str, str]) -> Prepared:
         """Look at what there is, and copy what must be the workspace's alone. Raises OSError if the command must not run."""
         # To hand it to a thread takes longer than the look itself, unless there is a survey to make or to wait for.
-        takes_long = self._ground.survey.is_due or self._lock.locked() or self._has_moved()
-        found = await asyncio.to_thread(self._look) if takes_long else self._look()
+        found = await asyncio.to_thread(self._look, env) if self._takes_long(env) else self._look(env)
         if isinstance(found, SharedFiles):
             await self._mend(Repairs(copy=found.to_copy), self._ground.repositories())
-            found = await asyncio.to_thread(self._look, copied=found)
+            found = await asyncio.to_thread(self._look, env, copied=found)
         assert isinstance(found, Prepared)
         return found
 
+    def release(self, prepared: Prepared) -> None:
+        """The command has ended, or was not started."""
+        with self._lock:
+            self._living = [each for each in self._living if each is not prepared]
+
+    async def prepare_reading(self, env: Mapping[str, str]) -> Boundary:
+        """For a command that only reads: there is nothing to copy before it, and nothing to look after. Raises OSError if it must not
+        run."""
+        takes_long = self._takes_long(env) or self._sight is None or self._sight.view is None or not self._sight.view.is_current
+        return await asyncio.to_thread(self._look_reading, env) if takes_long else self._look_reading(env)
+
+    def forget_toolchains(self) -> None:
+        """Something that was looked up is no longer there."""
+        self._sight = None
+
+    def _takes_long(self, env: Mapping[str, str]) -> bool:
+        is_known = self._sight is not None and self._sight.key == self._key_of_sight(env)
+        return not is_known or self._ground.survey.is_due or self._lock.locked() or self._has_moved()
+
+    def _look_reading(self, env: Mapping[str, str]) -> Boundary:
+        with self._lock:
+            self._require_private()
+            self._ground.survey.look(at_once=self._has_moved())
+            sight = self._look_around(env)
+            if sight.view is None or not sight.view.is_current:
+                self._views += 1
+                sight = self._sight = sight._replace(view=self._ground.make_view(env, self._views))
+            assert sight.view is not None
+            return self._ground.draw_read_only(sight.view)
+
+    def _look_around(self, env: Mapping[str, str]) -> _Sight:
+        """Looked up again only if something has changed."""
+        key = self._key_of_sight(env)
+        if self._sight is None or self._sight.key != key:
+            tools = tuple(self._ground.find_named_tools(env))
+            self._sight = _Sight(key, tools, find_covered(tools))
+        return self._sight
+
+    def _key_of_sight(self, env: Mapping[str, str]) -> tuple[object, ...]:
+        """Changes with what the variables name, and with what there is in `/` and in the homes."""
+        return (*map(env.get, VARIABLES), *map(_changed_ns, ("/", *self._ground.homes)))
+
     async def look_after(self, prepared: Prepared) -> Remarks:
         """When nothing of a command is alive any more: undo what must be undone, and say what was found."""
+        self.release(prepared)
         if prepared.guard.is_unchanged() and not self._untold:
             return Remarks()
         findings, left = await asyncio.to_thread(prepared.guard.look), ()
@@ -88,7 +150,7 @@ class Caretaker:
             is_copied = self._wants_copies and self._shared.is_copyable
             return explain_read_only(self._covers, self._ground.writable, is_copied=is_copied) if self._covers else ""
 
-    def _look(self, *, copied: SharedFiles | None = None) -> Prepared | SharedFiles:
+    def _look(self, env: Mapping[str, str], *, copied: SharedFiles | None = None) -> Prepared | SharedFiles:
         """Blocks: the first time it looks at every file. Returns files that must be copied first, if there are any. Raises OSError if the
         command must not run. `copied`: what was just copied."""
         with self._lock:
@@ -99,7 +161,7 @@ class Caretaker:
                 self._note_copied(copied)
             elif self._must_copy(self._shared):
                 return self._shared
-            return self._draw(seen)
+            return self._draw(seen, self._look_around(env))
 
     def _has_moved(self) -> bool:
         return any(_identity(path) != identity for path, identity in self._watched.items())
@@ -129,7 +191,7 @@ class Caretaker:
             return ()
         return shared.covers((*self._ground.writable, *main_folders(self._ground.writable))) if self._level != 3 else None
 
-    def _draw(self, seen: Seen) -> Prepared:
+    def _draw(self, seen: Seen, sight: _Sight) -> Prepared:
         covers = self._find_covers(self._shared)
         if covers is None:
             raise OSError(errno.EPERM, tell_refused(self._shared, self._ground.writable))
@@ -139,9 +201,33 @@ class Caretaker:
         self._watched = {path: _identity(path) for path in (*covers, *seen.denied, *seen.repositories)}
         ground, is_last = self._ground, self._level == 3
         repositories = ground.repositories(seen)
-        boundary = ground.draw_for_landlock(repositories) if is_last else ground.draw(repositories, shared=covers)
+        if is_last:
+            boundary = ground.draw_for_landlock(repositories, tools=sight.tools)
+        else:
+            boundary = ground.draw(repositories, shared=covers, tools=sight.covered)
+            if self._level == 2 and self._living:
+                self._leave_out_movable(boundary, repositories)
         guard = Guard(ground.writable, repositories, started=ground.started, near=seen.near, with_content=is_last)
-        return Prepared(boundary, guard, repositories)
+        self._living.append(prepared := Prepared(boundary, guard, repositories))
+        return prepared
+
+    def _leave_out_movable(self, boundary: Boundary, repositories: Sequence[Repository]) -> None:
+        """Leave out repositories that a command which goes on could swap for a link. bubblewrap follows it, and would make writable what it
+        leads to, wherever that is. What is left out is looked at afterwards."""
+        held = self._held_in_place()
+        movable = {path for each in repositories for path in each.fixed if not any(is_inside(path, top) for top in held)}
+        pinned = {path for each in repositories for path in each.pinned}
+        boundary.pinned = tuple(path for path in boundary.pinned if path not in pinned or path in held)
+        boundary.read_only = tuple(path for path in boundary.read_only if path not in movable)
+
+    def _held_in_place(self) -> set[str]:
+        """What cannot be moved by any of the commands that live: it is mounted for each of them, and so are the folders it lies in."""
+        held = set.intersection(*({*each.boundary.writable} for each in self._living))
+        mounted = set.intersection(*({*each.boundary.pinned, *each.boundary.read_only} for each in self._living))
+        for path in sorted(mounted):  # a folder before what lies in it
+            if os.path.dirname(path) in held:
+                held.add(path)
+        return held & mounted
 
     def _leave_out_told(self, findings: Findings) -> Findings:
         news = {path: _changed_ns(path) for path in (*findings.running, *findings.believed)}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Mapping, Sequence
+
+from dragoman.policy.sandbox.caches import cache_variables
+from dragoman.policy.sandbox.launcher.namespaces import GATE_ADDRESS
 
 _KEPT = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "PAGER", "GIT_PAGER", "NO_COLOR", "COLUMNS", "LINES",
     "EDITOR", "VISUAL", "CI", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION", "PYTHONPATH",
     "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "NVM_DIR", "NVM_BIN", "NODE_PATH", "NODE_ENV", "VOLTA_HOME",
-    "GOPATH", "GOROOT", "GOFLAGS", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME", "ANDROID_HOME", "GEM_HOME", "RBENV_ROOT",
-    "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAKEFLAGS", "NIX_PATH", "NIX_PROFILES",
-    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_DATA_DIRS", "DRAGOMAN_CALL", "SOURCE_DATE_EPOCH",
+    "PNPM_HOME", "BUN_INSTALL", "DENO_INSTALL", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "SDKMAN_DIR", "GEM_PATH", "MAVEN_HOME",
+    "M2_HOME", "GRADLE_HOME", "DOTNET_ROOT", "GOPATH", "GOROOT", "GOFLAGS", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME",
+    "ANDROID_HOME", "GEM_HOME", "RBENV_ROOT", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS",
+    "MAKEFLAGS", "NIX_PATH", "NIX_PROFILES", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "DRAGOMAN_CALL", "SOURCE_DATE_EPOCH",
 })  # fmt: skip
 _KEPT_BEGINNINGS = ("LC_",)
 _QUIET = {
@@ -21,30 +26,73 @@ _QUIET = {
     "npm_config_fund": "false",
     # A store outside cannot be linked to from inside, and a link to one in the workspace would be read-only.
     "UV_LINK_MODE": "copy",
-    "npm_config_package_import_method": "copy",
+    "pnpm_config_package_import_method": "copy",
 }
 
 
 _NEVER_THROUGH_THE_GATE = "localhost,127.0.0.1,::1"
+GATE_USER = "dragoman"
+"""By this name whoever knows the secret of a gate is served."""
 
 
-def rebuild(env: Mapping[str, str], *, temporary: str, home: str = "", keep: Collection[str] = (), gate_port: int = 0) -> dict[str, str]:
-    """`keep`: names of further variables that the user lets through. `home`: where commands run as another user. `gate_port`: where the
-    gate to the network is; 0: there is none."""
-    kept = {name: value for name, value in env.items() if name in _KEPT or name in keep or name.startswith(_KEPT_BEGINNINGS)}
+def rebuild(
+    env: Mapping[str, str],
+    *,
+    temporary: str,
+    home: str = "",
+    keep: Collection[str] = (),
+    has_gate: bool = False,
+    reads_only: bool = False,
+    caches: str = "",
+    writable: Sequence[str] = (),
+) -> dict[str, str]:
+    """`keep`: names of further variables that the user lets through. `home`: where commands run as another user. `has_gate`: there is
+    a way to the network, which `lead_to_gate` names. `reads_only`: the workspace cannot be written. `caches`: where tools keep
+    caches; empty: among temporary files. `writable`: where commands write."""
+    kept = _keep_listed(env, keep)
     places = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
-    # Go refuses to build without a cache it can write; the others do without.
-    caches = {"GOCACHE": f"{temporary}/go-build"}
-    return {**kept, **places, **caches, **_network(gate_port), **({"HOME": home} if home else {})}
+    at_home = {"HOME": home} if home else {}
+    kept_in = caches or f"{temporary}/caches"
+    named = {name: value for name, value in env.items() if name != "MAVEN_OPTS" or name in keep}  # it may hold a password
+    reading = _for_reading(kept, kept_in) if reads_only else {}
+    return {**kept, **places, **cache_variables(kept_in, {**named, **at_home}, writable), **_network(has_gate), **at_home, **reading}
 
 
-def _network(gate_port: int) -> dict[str, str]:
-    # Without a limit pip and npm try again for up to a minute before they say that there is no network, or that a host is refused.
-    tries = dict.fromkeys(("PIP_RETRIES", "npm_config_fetch_retries"), "1" if gate_port else "0")
-    if not gate_port:
-        return {**_QUIET, **tries}
-    gate = f"http://127.0.0.1:{gate_port}"
+def _for_reading(kept: Mapping[str, str], caches: str) -> dict[str, str]:
+    """So that tools which only keep something for the next time beside the sources do not fail for that."""
+    return {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_ADDOPTS": f"{kept.get('PYTEST_ADDOPTS', '')} -p no:cacheprovider".strip(),
+        "HYPOTHESIS_STORAGE_DIRECTORY": f"{caches}/hypothesis",
+        "RUFF_CACHE_DIR": f"{caches}/ruff",
+        "MYPY_CACHE_DIR": f"{caches}/mypy",
+        "COVERAGE_FILE": f"{caches}/coverage",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+
+
+def lead_to_gate(secret: str) -> dict[str, str]:
+    """The variables by which programs find the gate, without its port. It serves whoever knows the secret: other commands of the session
+    see its port, and must not use a host that was allowed to this one."""
     # Programs differ in which case they read: curl only the small http_proxy, others only the large.
-    proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"), gate)
+    return dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"), f"http://{GATE_USER}:{secret}@{GATE_ADDRESS}")
+
+
+def _network(has_gate: bool) -> dict[str, str]:
+    # Without a limit pip and npm try again for up to a minute before they say that there is no network, or that a host is refused.
+    tries = dict.fromkeys(("PIP_RETRIES", "npm_config_fetch_retries"), "1" if has_gate else "0")
+    if not has_gate:
+        return {**_QUIET, **tries}
     local = dict.fromkeys(("no_proxy", "NO_PROXY"), _NEVER_THROUGH_THE_GATE)
-    return {**_QUIET, **tries, **proxies, **local, "NODE_USE_ENV_PROXY": "1"}
+    return {**_QUIET, **tries, **local, "NODE_USE_ENV_PROXY": "1"}
+
+
+def keep_for_external(env: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:
+    """The environment where a container or a virtual machine is the boundary: the same short list, and the places of temporary files and
+    caches as they are named, because those are its own."""
+    caches = cache_variables("", env, (os.sep,)).keys() - {"MAVEN_OPTS"}  # it may hold a password
+    return _keep_listed(env, {*keep, *caches, "TMPDIR", "TMP", "TEMP"})
+
+
+def _keep_listed(env: Mapping[str, str], keep: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name in _KEPT or name in keep or name.startswith(_KEPT_BEGINNINGS)}

@@ -1,5 +1,5 @@
 """The gate: the only way from a command in the sandbox to the network. An HTTP proxy in our own process, on a listener inside the network
-of the command; whoever `admit`s decides which host is reached, and at which addresses.
+of the session, for the command that knows its secret; whoever `admit`s decides which host is reached, and at which addresses.
 
 Nothing a client does costs more than its share: the head, its time, connections and what is under way are bounded.
 """
@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from dragoman.policy.sandbox.gate_request import CHUNK_LINE, ProxyRequest, UnclearRequest, read_request
+from dragoman.policy.sandbox.carrying import PIECE_BYTES, Pulse, Streams, pump, until_still
+from dragoman.policy.sandbox.gate_request import CHUNK_LINE, ProxyRequest, UnclearRequest, proves, read_request
 
 _TRIED_ADDRESSES = 3
-_PIECE_BYTES = 64 * 1024
+_ASK_WHO = 'Proxy-Authenticate: Basic realm="dragoman"'
 _SHOWN = 50
 """So many hosts are named of those reached and refused."""
 
@@ -73,8 +74,10 @@ async def dial(address: str, port: int, limit: int) -> tuple[asyncio.StreamReade
 class Gate:
     """One for each command. Belongs to one event loop."""
 
-    def __init__(self, admit: Admit, *, connect: Dial = dial, limits: GateLimits | None = None) -> None:
+    def __init__(self, admit: Admit, *, secret: str, connect: Dial = dial, limits: GateLimits | None = None) -> None:
+        """`secret`: what a client must know to be served."""
         self._admit = admit
+        self._secret = secret
         self._dial = connect
         self._limits = limits or GateLimits()
         self._server: asyncio.Server | None = None
@@ -83,6 +86,8 @@ class Gate:
         """In the order in which they were first reached; the values are empty."""
         self.refused: dict[str, str] = {}
         """With the reason."""
+        self.gone: dict[str, str] = {}
+        """Hosts that were allowed when whoever asked for them had gone; the values are empty."""
 
     async def open(self, descriptor: int) -> None:
         """Takes the descriptor of a listener."""
@@ -126,6 +131,9 @@ class Gate:
         except UnclearRequest as bad:
             await _answer(writer, "400 Bad Request", str(bad))
             return
+        if not proves(request, self._secret):
+            await _answer(writer, "407 Proxy Authentication Required", "this gate is another command's", _ASK_WHO)
+            return
         try:
             place = await self._admit(request.url)
         except GateRefused as refused:
@@ -135,6 +143,8 @@ class Gate:
         except UnknownHost as missing:
             await _answer(writer, "502 Bad Gateway", str(missing))
             return
+        if reader.at_eof() or reader.exception() is not None:  # it gave up while the user was asked
+            return _note(self.gone, place.name, "")
         try:
             there, to_there = await self._connect(place)
         except (OSError, TimeoutError) as error:
@@ -171,65 +181,24 @@ class Gate:
                 fault = error
         raise fault
 
-    async def _carry(self, request: ProxyRequest, place: Reachable, client: _Streams, server: _Streams) -> None:
-        pulse = _Pulse()
+    async def _carry(self, request: ProxyRequest, place: Reachable, client: Streams, server: Streams) -> None:
+        pulse = Pulse()
         if request.is_tunnel:
             client[1].write(b"HTTP/1.1 200 Connection Established\r\n\r\n")
-            await _until_still(pulse, self._limits.idle_s, _pump(client[0], server[1], pulse), _pump(server[0], client[1], pulse))
+            await until_still(pulse, self._limits.idle_s, pump(client[0], server[1], pulse), pump(server[0], client[1], pulse))
             return
         bracketed = f"[{place.host}]" if ":" in place.host else place.host
         server[1].write(request.head_for(bracketed if place.port == 80 else f"{bracketed}:{place.port}"))
         # The answer may come before the body is through; it ends with the connection.
         sending = asyncio.ensure_future(_send_body(request, client[0], server[1], pulse))
         try:
-            await _until_still(pulse, self._limits.idle_s, _pump(server[0], client[1], pulse))
+            await until_still(pulse, self._limits.idle_s, pump(server[0], client[1], pulse))
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
 
 
-_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class _Pulse:
-    """When something last moved on a connection."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.note_traffic()
-
-    def note_traffic(self) -> None:
-        self._last_s = self._loop.time()
-
-    async def wait_idle(self, idle_s: float) -> None:
-        """Returns when nothing has moved for so long."""
-        while (left_s := self._last_s + idle_s - self._loop.time()) > 0:  # noqa: ASYNC110 - an event for each byte costs more
-            await asyncio.sleep(left_s)
-
-
-async def _until_still(pulse: _Pulse, idle_s: float, *pumps: Awaitable[None]) -> None:
-    """Wait until all pumps have ended, one has failed, or there was no traffic for too long."""
-    pumping = asyncio.gather(*pumps)
-    still = asyncio.ensure_future(pulse.wait_idle(idle_s))
-    try:
-        await asyncio.wait({pumping, still}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        still.cancel()
-        pumping.cancel()
-        await asyncio.gather(pumping, still, return_exceptions=True)
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pulse: _Pulse) -> None:
-    while data := await reader.read(_PIECE_BYTES):
-        pulse.note_traffic()
-        writer.write(data)
-        await writer.drain()
-        pulse.note_traffic()
-    if writer.can_write_eof():
-        writer.write_eof()
-
-
-async def _send_body(request: ProxyRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pulse: _Pulse) -> None:
+async def _send_body(request: ProxyRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pulse: Pulse) -> None:
     """Exactly the body. If the client breaks its own framing the connection ends, so that the server takes no half for a whole."""
     try:
         await writer.drain()
@@ -259,9 +228,9 @@ async def _chunk_size(reader: asyncio.StreamReader) -> int:
     return int(line[1], 16)
 
 
-async def _copy(count: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pulse: _Pulse) -> None:
+async def _copy(count: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pulse: Pulse) -> None:
     while count:
-        data = await reader.read(min(count, _PIECE_BYTES))
+        data = await reader.read(min(count, PIECE_BYTES))
         if not data:
             raise asyncio.IncompleteReadError(b"", count)
         count -= len(data)
@@ -270,10 +239,10 @@ async def _copy(count: int, reader: asyncio.StreamReader, writer: asyncio.Stream
         await writer.drain()
 
 
-async def _answer(writer: asyncio.StreamWriter, status: str, text: str) -> None:
+async def _answer(writer: asyncio.StreamWriter, status: str, text: str, *headers: str) -> None:
     body = f"dragoman: {text}\n".encode("utf-8", "replace")
-    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    writer.write(head.encode("ascii") + body)
+    about = ("Content-Type: text/plain; charset=utf-8", f"Content-Length: {len(body)}", "Connection: close")
+    writer.write("\r\n".join((f"HTTP/1.1 {status}", *headers, *about, "", "")).encode("ascii") + body)
     async with asyncio.timeout(5):
         await writer.drain()
         writer.write_eof()
@@ -281,7 +250,7 @@ async def _answer(writer: asyncio.StreamWriter, status: str, text: str) -> None:
 
 def _has_unsent(writer: asyncio.StreamWriter) -> bool:
     """More than a client that is still there would have left: the rest is not waited for."""
-    return writer.transport.get_write_buffer_size() > _PIECE_BYTES
+    return writer.transport.get_write_buffer_size() > PIECE_BYTES
 
 
 def _note(notes: dict[str, str], name: str, value: str) -> None:

@@ -5,9 +5,13 @@ Whatever two programs could read differently (folded lines, two lengths, control
 
 from __future__ import annotations
 
+import base64
+import hmac
 import re
 
 import msgspec
+
+from dragoman.policy.sandbox.environment import GATE_USER
 
 MAX_HEADERS = 100
 _LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([\x21-\x7e]+) HTTP/1\.([01])")
@@ -43,6 +47,8 @@ class ProxyRequest(msgspec.Struct, frozen=True):
     """Bytes of the body."""
     is_chunked: bool = False
     """The body comes in chunks; then `length` is 0."""
+    credentials: bytes = b""
+    """What the client shows to be served."""
 
     def head_for(self, host: str) -> bytes:
         """The head that the server gets. One request for each connection: what follows the body is never taken for another."""
@@ -61,13 +67,14 @@ def read_request(head: bytes) -> ProxyRequest:
         raise UnclearRequest("the first line cannot be read")
     method, target, version = line.groups()
     headers = _read_headers(lines)
+    credentials = _read_credentials(headers)
     length, is_chunked = _read_framing(headers, version)
     if method == b"CONNECT":
         if not _AUTHORITY.fullmatch(target):
             raise UnclearRequest("CONNECT takes a host and a port")
         if length or is_chunked:
             raise UnclearRequest("CONNECT has no body")
-        return ProxyRequest(f"https://{target.decode()}/", is_tunnel=True)
+        return ProxyRequest(f"https://{target.decode()}/", is_tunnel=True, credentials=credentials)
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
         raise UnclearRequest("only CONNECT and whole http:// URLs are served")
@@ -83,6 +90,7 @@ def read_request(head: bytes) -> ProxyRequest:
         headers=_for_server(headers),
         length=length,
         is_chunked=is_chunked,
+        credentials=credentials,
     )
 
 
@@ -96,6 +104,20 @@ def _read_headers(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
             raise UnclearRequest("a header cannot be read")
         headers.append((header[1], header[2].strip(b" \t")))
     return headers
+
+
+def _read_credentials(headers: list[tuple[bytes, bytes]]) -> bytes:
+    shown = [value for name, value in headers if name.lower() == b"proxy-authorization"]
+    if len(shown) > 1:
+        raise UnclearRequest("the credentials are given more than once")
+    return shown[0] if shown else b""
+
+
+def proves(request: ProxyRequest, secret: str) -> bool:
+    """Whether whoever sent it knows the secret of the gate."""
+    scheme, _, token = request.credentials.partition(b" ")
+    known = base64.b64encode(f"{GATE_USER}:{secret}".encode())
+    return scheme.lower() == b"basic" and hmac.compare_digest(token.strip(b" "), known)
 
 
 def _read_framing(headers: list[tuple[bytes, bytes]], version: bytes) -> tuple[int, bool]:

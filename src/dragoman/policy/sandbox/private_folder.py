@@ -13,7 +13,7 @@ from dragoman.base.mounts import lies_in_any
 from dragoman.base.words import say
 
 _PREFIX = "dragoman-private-"
-PARTS = ("tmp", "var-tmp", "covers", "covers/folder", "covers/file")
+PARTS = ("tmp", "var-tmp", "covers", "covers/folder", "covers/file", "views")
 _SYSTEM = ("/tmp", "/var/tmp")
 
 

@@ -42,6 +42,12 @@ class Repository(NamedTuple):
         return [path for path in (self.folder, self.shared, self.own) if path]
 
     @property
+    def pinned(self) -> list[str]:
+        """What commands write in and cannot move: with it, what is fixed in it could be moved away."""
+        folder = [self.folder] if self.folder and not self.is_bare else []
+        return [*folder, os.path.dirname(self.own), self.own] if self.shared else folder
+
+    @property
     def fixed(self) -> list[str]:
         """What is read-only: only what is there, and no links, which cannot be covered."""
         fixed = _plain(os.path.dirname(self.pointer), [os.path.basename(self.pointer)]) if self.pointer else []
@@ -75,6 +81,28 @@ def main_tree(root: str) -> str:
     """The folder of the main tree, if this is a linked worktree that it knows; else empty."""
     repository = _repository_in(root, (), is_own=True)
     return os.path.dirname(repository.shared) if repository is not None and repository.shared else ""
+
+
+def read_by_git(root: str, homes: Sequence[str]) -> list[str]:
+    """What git reads of a workspace's repository that lies elsewhere: the main tree's git directory, a submodule's, or the whole repository
+    if the workspace is a folder in it. Not where that is a home, or above one."""
+    repository = _repository_in(root, (), is_own=True)
+    if repository is None:
+        return _repository_around(root, homes)
+    if repository.shared:
+        return [repository.shared]
+    led = _led_by(root, repository.pointer) if repository.pointer and not os.path.islink(repository.pointer) else ""
+    around, is_module, _ = led.partition("/.git/modules/")
+    return [led] if is_module and is_inside(root, around) else []
+
+
+def _repository_around(root: str, homes: Sequence[str]) -> list[str]:
+    path = os.path.dirname(root)
+    while path.count("/") > 1 and not any(is_inside(home, path) for home in homes):
+        if os.path.lexists(os.path.join(path, ".git")):
+            return [path]
+        path = os.path.dirname(path)
+    return []
 
 
 def list_folders(root: str, most: int) -> list[str]:

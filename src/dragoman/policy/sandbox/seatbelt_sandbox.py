@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dragoman.base.processes import COOKIE, Watcher, end_processes
 from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground
-from dragoman.policy.sandbox.detection import SEATBELT, Detected
-from dragoman.policy.sandbox.environment import rebuild
+from dragoman.policy.sandbox.detection import EXTERNAL, SEATBELT, Detected
+from dragoman.policy.sandbox.environment import keep_for_external, rebuild
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.policy.sandbox.seatbelt import PROGRAM, profile, wrap
-from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched
+from dragoman.values.commands import NO_HOSTS, GateEnd, HostsUsed, Launched, Reach
 
 _TRIAL = 'echo inside > "$1/trial" && { ! echo outside > "$2/trial"; } 2>/dev/null'
 _TRIAL_S = 10.0
@@ -38,12 +38,15 @@ class SeatbeltSandbox(Sandbox):
         streams: tuple[int, int, int],
         terminal: tuple[int, int] | None = None,
         with_gate: bool = True,
+        reach: Reach = "workspace",
     ) -> Launched:
         await self.prepare()
         if terminal is not None:
             raise OSError(0, "the sandbox of this system gives no terminals")
         ground, environment = self._ground, dict(env)
-        if self.detected.level and ground is not None:
+        if reach != "outside" and self.detected.is_external:
+            environment = keep_for_external(env, self._environment)
+        elif reach != "outside" and self.detected.level and ground is not None:
             environment = rebuild(env, temporary=_temporary(ground), keep=self._environment)
             argv = wrap(argv, _profile(ground), self.program)
         return SeatbeltCommand(argv, directory, environment, streams, env.get(COOKIE, "").rpartition(" ")[2])
@@ -51,6 +54,8 @@ class SeatbeltSandbox(Sandbox):
     def _detect(self) -> Detected:
         if self._level == "off":
             return Detected(0, (say("policy.sandbox_off"),))
+        if self._level == "external":
+            return Detected(EXTERNAL)
         if self._level != "auto" or not os.path.exists(self.program):
             return Detected(0, (say("policy.sandbox_not_here"),))
         self._user = (os.getuid(), os.getgid())
@@ -99,7 +104,7 @@ class SeatbeltCommand(Launched):
     def take_terminal(self) -> int | None:
         return None
 
-    def take_gate(self) -> int | None:
+    def take_gate(self) -> GateEnd | None:
         return None
 
     async def wait(self) -> int:

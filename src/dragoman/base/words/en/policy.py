@@ -51,7 +51,16 @@ TEXTS = {
     "policy.git_special": "{path} is a named pipe or a device: git would wait for it",
     "policy.git_submodule": "the repository has submodules, whose own settings git would use",
     "policy.git_unreadable": "the repository's configuration cannot be read: {reason}",
+    # Why a command outside the sandbox is asked about, though its beginning was allowed.
+    "policy.outside_not_plain": "it is more than one line of plain words, which alone you allowed",
+    "policy.outside_word": "{word} is not among the options and names that are known to be harmless for `{prefix}`",
+    "policy.outside_hooks": "git would run hooks: {path}",
+    "policy.outside_setting": "your own configuration of git sets {key}, by which it may run something of this folder",
+    "policy.outside_remote_unknown": "{name} is not a remote of this repository",
+    "policy.outside_remote_local": "the remote {name} is not on another machine, or its address cannot be judged: {address}",
     # Rules.
+    "policy.rule_outside_bare": "`outside` alone would let every command out of the sandbox: name the command, as in `outside git push`",
+    "policy.rule_outside_elsewhere": "only rules of your own let commands run outside the sandbox",
     "policy.rule_any_program": "{pattern} would allow any program: name the program",
     "policy.rule_no_text": "a rule is a text: a command such as `pytest *`, or a tool's name",
     "policy.rule_empty": "the rule is empty: write a command such as `pytest *`, or a tool's name",
@@ -77,9 +86,11 @@ TEXTS = {
     "policy.other_pattern": "its pattern is not a list of words and of lists of words, or stands for too many commands",
     "policy.other_star": "a * in it would cover more here than in the other program",
     "policy.network_title": "connect to {host}",
+    "policy.network_for": "for {command}",
     "policy.host_unknown": "{host} is not in network.hosts",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; this agent has none: give it "
-    "ToolOptions(sandbox=True), if one works here, or use auto-edit",
+    "ToolOptions(sandbox=True), if one works here, or use auto-edit; if a container or VM is the boundary: "
+    "ToolOptions(sandbox=Sandboxing(level='external'))",
     # --- the sandbox for commands
     "policy.sandbox_level_0": "none: commands run with all your rights",
     "policy.sandbox_level_1": "level 1, own namespaces with Landlock and seccomp: holds files, secrets, network and processes; "
@@ -90,9 +101,13 @@ TEXTS = {
     "files, and protected files in the workspace are put back after each command",
     "policy.sandbox_level_4": "macOS, sandbox-exec: holds writing, secrets and network; does not hide other processes nor the names of "
     "files, and was never tested on a Mac by its authors",
+    "policy.sandbox_level_5": "external, a container or VM that you named as the boundary: commands run without a sandbox of ours, "
+    "with all rights that the program has in there; rules, the short environment and the limits of web tools hold",
+    "policy.sandbox_off_for_now": "turned off for this session",
     "policy.sandbox_not_here": "sandbox-exec is missing, or a Linux level was asked for",
     "policy.sandbox_no_seatbelt": "sandbox-exec did not confine a test command",
     "policy.sandbox_with_gate": "{words}; allowed hosts are reached through a gate",
+    "policy.sandbox_no_ports": "the sandbox of this system has no network in which a server could be reached",
     "policy.sandbox_without_gate": "{words}; no host can be reached from it, because this system does not let us into bubblewrap's network",
     "policy.sandbox_because": "{level} ({reasons})",
     "policy.sandbox_none": "none: commands run with all your rights ({reason})",

@@ -156,7 +156,9 @@ TEXTS = {
     "refused_nobody": "dragoman: calls that need approval were refused, because nobody can be asked ({count}: {names}); {hint}"
     "dragoman without -p asks you",
     "refused_edits_hint": "--approval auto-edit allows edits, and ",
-    "refused_commands_hint": "--allow allows commands (--allow 'pytest *'), and ",
+    "refused_commands_hint": "--allow allows commands (--allow 'pytest *'), --approval auto all of them inside the sandbox, and ",
+    "refused_outside": "dragoman: commands were not run outside the sandbox, because nobody can be asked ({count}: {names}); "
+    "--allow 'outside COMMAND' allows one (--allow 'outside git push'), and without -p you are asked",
     "refused_guarded": "dragoman: calls that write Dragoman's own files, or files that make other programs run, were refused, because "
     "nobody can be asked ({count}: {names}); dragoman without -p asks you",
     "refused_mode": "dragoman: {mode} mode only reads, so these calls were refused ({count}: {names}); without --approval {mode} they "

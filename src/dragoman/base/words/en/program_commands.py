@@ -75,6 +75,7 @@ TEXTS = {
     "approval_covers_edits": "all edits inside the workspace",
     "approval_covers_command": "the command: {what}",
     "approvals_rules": "Rules in effect here; change each in its file:",
+    "approval_covers_outside": "outside the sandbox, commands that begin with: {what}",
     "approval_covers_prefix": "commands that begin with: {what}",
     "approval_covers_tool": "every call of {tool}",
     "approval_covers_scope": "{tool}, for: {what}",
@@ -117,6 +118,9 @@ TEXTS = {
     "trust_no_name": "trust: the name of the folder is empty; name a folder, or give no name for the one you are in",
     "trust_file_unwritable": "{path} cannot be changed ({reason})",
     "config_rules": "Rules, and where they come from",
+    "config_commands": "Commands (sandbox.run_unasked): {what}",
+    "config_commands_write": "commands inside the sandbox write in the workspace unasked",
+    "config_commands_ask": "where the sandbox has level 1 or 2, commands run with the workspace read-only, and ask before they write",
     "config_approvals": "Approvals: {words}",
     # --- dragoman config
     "config_files": "Files",

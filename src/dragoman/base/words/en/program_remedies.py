@@ -31,7 +31,9 @@ TEXTS = {
     "loop.calls_wait": "{calls} must be decided first, by the program that began this session; `dragoman sessions fork` copies it up to an "
     "entry before, and `/clear` starts afresh",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here (dragoman "
-    "doctor says why): use --approval auto-edit, and name further commands with --allow (docs/rules.md)",
+    "doctor says why): use --approval auto-edit, and name further commands with --allow (docs/rules.md); if a container or VM is the "
+    "boundary: --sandbox external (docs/ci.md)",
+    "policy.sandbox_off_for_now": "turned off for this session; /sandbox on turns it on again",
     "loop.budget_exceeded": "stopped: the budget {name}={limit} of a run is used up ({spent} spent); say `go on` to continue with a new "
     "one, or raise budget.{name} in config.toml",
     "loop.budget_too_small": "stopped: {spent} of the budget {name}={limit} of a run is spent, and what comes next takes at least {more}; "
@@ -41,6 +43,7 @@ TEXTS = {
     "loop.too_long_at_least": "the conversation has about {tokens:,} tokens; {model} takes {window:,}, and at least {least:,} would remain "
     "of it, whatever is left out. Nothing was sent or changed. Go on with a model with a larger context window, have the older "
     "messages summarised by one (dragoman context compress {session}), or start a new session",
+    "tools.listens": "{id} listens on port {port} inside the sandbox. /sandbox port {port} opens it to your browser.",
     "tools.outside_remedy": "ask the user to start with --include DIR",
     "mcp_auth.sign_in_needed": "nobody is signed in to {name}, or the sign-in has ended; sign in with: dragoman mcp login {name}",
 }

@@ -176,6 +176,7 @@ TEXTS = {
     "sessions.outcome_finished": "done",
     "sessions.outcome_failed": "failed",
     "sessions.outcome_cancelled": "cancelled",
+    "sessions.outcome_outside": "{words}, outside the sandbox",
     "sessions.outcome_refused": "refused",
     "sessions.outcome_not_run": "not run",
     "sessions.outcome_waits_for_decision": "waits for a decision",

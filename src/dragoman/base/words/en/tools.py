@@ -6,6 +6,8 @@ TEXTS = {
     "tools.not_a_tool": "{name} is a {kind}; a tool is a function, or an object with spec, intend and run",
     # --- what the model may ask the user for
     "tools.outside_remedy": "ask the user to let you work in that directory too",
+    # --- commands that ran with the workspace read-only
+    "tools.refused_to_write": "it ran with the workspace read-only and needs to write: {line}",
     # --- registering tools
     "tools.unknown_builtin": "there is no built-in tool called {name!r}; choose from {known}",
     "tools.wrong_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
@@ -58,4 +60,5 @@ TEXTS = {
     "tools.about_web_fetch": "fetches a public web page",
     "tools.about_task": "has a subagent do a part of the work",
     "tools.about_activate_skill": "reads a skill's instructions",
+    "tools.listens": "{id} listens on port {port} inside the sandbox",
 }

@@ -50,7 +50,16 @@ TEXTS = {
     "policy.git_special": "{path} 是命名管道或设备：git 会一直等待它",
     "policy.git_submodule": "仓库有子模块，git 会遵循其自身的设置",
     "policy.git_unreadable": "无法读取仓库的配置：{reason}",
+    # Why a command outside the sandbox is asked about, though its beginning was allowed.
+    "policy.outside_not_plain": "它不只是一行普通的词，而您只允许了这样的命令",
+    "policy.outside_word": "{word} 不在已知对 `{prefix}` 无害的选项和名称之列",
+    "policy.outside_hooks": "git 会运行钩子：{path}",
+    "policy.outside_setting": "您自己的 git 配置设置了 {key}，它可能因此运行此文件夹中的内容",
+    "policy.outside_remote_unknown": "{name} 不是此仓库的远程",
+    "policy.outside_remote_local": "远程 {name} 不在另一台机器上，或无法判断其地址：{address}",
     # Rules.
+    "policy.rule_outside_bare": "单独的 `outside` 会允许所有命令在沙箱之外运行：请写出命令，如 `outside git push`",
+    "policy.rule_outside_elsewhere": "只有您自己的规则能让命令在沙箱之外运行",
     "policy.rule_no_text": "规则应为文本：命令（如 `pytest *`）或工具名称",
     "policy.rule_any_program": "{pattern} 会允许任何程序：请写出程序名",
     "policy.rule_empty": "规则是空的：请写一个命令，如 `pytest *`，或工具的名称",
@@ -76,9 +85,11 @@ TEXTS = {
     "policy.other_pattern": "它的模式不是由词和词的列表组成的列表，或代表太多命令",
     "policy.other_star": "其中的 * 在这里的含义会比在那里更广",
     "policy.network_title": "连接到 {host}",
+    "policy.network_for": "用于 {command}",
     "policy.host_unknown": "{host} 不在 network.hosts 中",
     "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这个 agent 没有沙箱："
-    "请用 ToolOptions(sandbox=True)（若此处可用），或用 auto-edit",
+    "请用 ToolOptions(sandbox=True)（若此处可用），或用 auto-edit；若容器或虚拟机就是边界："
+    "ToolOptions(sandbox=Sandboxing(level='external'))",
     # --- the sandbox for commands
     "policy.sandbox_level_0": "无：命令以您的全部权限运行",
     "policy.sandbox_level_1": "级别 1，自有命名空间加 Landlock 和 seccomp：限制文件、机密、网络和进程；不限制处理器、内存和磁盘",
@@ -86,6 +97,9 @@ TEXTS = {
     "policy.sandbox_level_3": "级别 3，只用 Landlock 和 seccomp：限制写入、机密和网络；不隐藏文件名，"
     "工作区中受保护的文件在每个命令之后恢复",
     "policy.sandbox_level_4": "macOS，sandbox-exec：限制写入、机密和网络；不隐藏其他进程和文件名，编写者从未在 Mac 上试过",
+    "policy.sandbox_level_5": "external，您指定为边界的容器或虚拟机：命令不在我们的沙箱中运行，拥有程序在其中的全部权限；"
+    "规则、精简的环境变量和网络工具的限制仍然有效",
+    "policy.sandbox_off_for_now": "本次会话已关闭",
     "policy.sandbox_not_here": "没有 sandbox-exec，或要求的是 Linux 的级别",
     "policy.sandbox_no_seatbelt": "sandbox-exec 没有限制住试运行的命令",
     "policy.sandbox_with_gate": "{words}；允许的主机通过网关访问",
@@ -98,6 +112,7 @@ TEXTS = {
     "policy.sandbox_no_bubblewrap": "没有安装 bubblewrap",
     "policy.sandbox_no_landlock": "这里的 Landlock 版本是 {version}，需要 {needed}",
     "policy.command_denied": "有规则不允许读取 {path} 或其中的内容",
+    "policy.sandbox_no_ports": "此系统的沙箱没有可供访问其中服务器的网络",
     "policy.sandbox_without_gate": "{words}；从中无法访问任何主机，因为此系统不允许我们进入 bubblewrap 的网络",
     "policy.by_agent": "代理 {name}",
     "policy.agent_asks": "{by} 要求对此先询问",

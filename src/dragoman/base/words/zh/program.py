@@ -149,7 +149,9 @@ TEXTS = {
     "refused_to_model": "{name} 需要人的批准{why}，而这里无人可问。请在不使用它的情况下尽力而为，并说明您本来会做什么。",
     "refused_nobody": "dragoman：需要批准的调用被拒绝，因为无人可问（{count}：{names}）；{hint}不带 -p 的 dragoman 会询问您",
     "refused_edits_hint": "--approval auto-edit 允许编辑，",
-    "refused_commands_hint": "--allow 允许命令（--allow 'pytest *'），",
+    "refused_commands_hint": "--allow 允许命令（--allow 'pytest *'），--approval auto 允许沙箱内的所有命令，",
+    "refused_outside": "dragoman：有命令未在沙箱之外运行，因为无人可问（{count}：{names}）；--allow 'outside 命令' 允许一条"
+    "（--allow 'outside git push'），不带 -p 时会询问您",
     "refused_guarded": "dragoman：写入 Dragoman 自身文件或会让其他程序运行的文件的调用被拒绝，因为无人可问（{count}：{names}）；"
     "不带 -p 的 dragoman 会询问您",
     "refused_mode": "dragoman：{mode} 模式只读取，因此这些调用被拒绝（{count}：{names}）；不用 --approval {mode} 时会询问您",

@@ -73,6 +73,7 @@ TEXTS = {
     "approval_covers_edits": "工作区内的所有编辑",
     "approval_covers_command": "命令：{what}",
     "approvals_rules": "此处生效的规则；请在其所在之处更改：",
+    "approval_covers_outside": "在沙箱之外，以此开头的命令：{what}",
     "approval_covers_prefix": "以此开头的命令：{what}",
     "approval_covers_tool": "{tool} 的所有调用",
     "approval_covers_scope": "{tool}，用于：{what}",
@@ -114,6 +115,9 @@ TEXTS = {
     "trust_no_name": "trust：文件夹名是空的；请写出文件夹，或不写名称以指当前文件夹",
     "trust_file_unwritable": "无法更改 {path}（{reason}）",
     "config_rules": "规则及其来源",
+    "config_commands": "命令（sandbox.run_unasked）：{what}",
+    "config_commands_write": "沙箱内的命令不经询问即可写入工作区",
+    "config_commands_ask": "在级别为 1 或 2 的沙箱中，命令在工作区只读的情况下运行，写入之前询问",
     "config_approvals": "批准：{words}",
     # --- dragoman config
     "config_files": "文件",

@@ -25,7 +25,8 @@ TEXTS = {
     "providers.keyring_lost": "{service} 的密钥已不在系统的密钥环中；请用 dragoman auth add {service} 重新保存",
     "loop.calls_wait": "{calls} 须先由开始此会话的程序作出决定；`dragoman sessions fork` 可复制到之前的条目，`/clear` 重新开始",
     "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这里没有沙箱（dragoman doctor 会说明原因）："
-    "请用 --approval auto-edit，并用 --allow 指定更多命令（docs/rules.md）",
+    "请用 --approval auto-edit，并用 --allow 指定更多命令（docs/rules.md）；若容器或虚拟机就是边界：--sandbox external（docs/ci.md）",
+    "policy.sandbox_off_for_now": "本次会话已关闭；/sandbox on 重新打开",
     "loop.budget_exceeded": "已停止：一次运行的预算 {name}={limit} 已用完（已花费 {spent}）；说 `继续` 可用新的预算继续，"
     "或在 config.toml 中提高 budget.{name}",
     "loop.budget_too_small": "已停止：一次运行的预算 {name}={limit} 已花费 {spent}，而接下来至少需要 {more}；说 `继续` 可用新的预算继续，"
@@ -34,6 +35,7 @@ TEXTS = {
     "（[deployments.NAME.models.MODEL] prices），或改设 budget.tokens",
     "loop.too_long_at_least": "对话约有 {tokens:,} 个 token；{model} 最多接受 {window:,} 个，而无论省略什么至少还剩 {least:,} 个。"
     "没有发送或更改任何内容。请换用上下文窗口更大的模型，让它总结较早的消息（dragoman context compress {session}），或开始新的会话",
+    "tools.listens": "{id} 在沙箱内监听端口 {port}。/sandbox port {port} 让您的浏览器能访问它。",
     "tools.outside_remedy": "请用户用 --include 目录 启动",
     "mcp_auth.sign_in_needed": "尚未登录 {name}，或登录已失效；请用以下命令登录：dragoman mcp login {name}",
 }

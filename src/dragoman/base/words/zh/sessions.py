@@ -166,6 +166,7 @@ TEXTS = {
     "sessions.outcome_finished": "完成",
     "sessions.outcome_failed": "失败",
     "sessions.outcome_cancelled": "已取消",
+    "sessions.outcome_outside": "{words}，沙箱之外",
     "sessions.outcome_refused": "已拒绝",
     "sessions.outcome_not_run": "未运行",
     "sessions.outcome_waits_for_decision": "等待决定",

@@ -6,6 +6,8 @@ TEXTS = {
     "tools.not_a_tool": "{name} 是 {kind}；工具是函数，或具有 spec、intend 和 run 的对象",
     # --- what the model may ask the user for
     "tools.outside_remedy": "请用户允许您也在该目录中工作",
+    # --- commands that ran with the workspace read-only
+    "tools.refused_to_write": "它在工作区只读的情况下运行过，需要写入：{line}",
     # --- registering tools
     "tools.unknown_builtin": "没有叫 {name!r} 的内置工具；可选 {known}",
     "tools.wrong_name": "无效的工具名称 {name!r}：请用 1–64 个字母、数字、_ 或 -，以字母或 _ 开头",
@@ -57,4 +59,5 @@ TEXTS = {
     "tools.about_web_fetch": "获取公开网页",
     "tools.about_task": "让子代理完成一部分工作",
     "tools.about_activate_skill": "读取技能的说明",
+    "tools.listens": "{id} 在沙箱内监听端口 {port}",
 }

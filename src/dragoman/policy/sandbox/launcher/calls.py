@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 
@@ -12,7 +13,7 @@ MACHINE = os.uname().machine
 _CLONE = {"x86_64": 56, "aarch64": 220}.get(MACHINE, -1)
 _CAPSET = {"x86_64": 126, "aarch64": 91}.get(MACHINE, -1)
 _SETNS = {"x86_64": 308, "aarch64": 268}.get(MACHINE, -1)
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 
 _SIGCHLD = 17
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
@@ -20,6 +21,7 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0o2000000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
+_RESOLVE_NO_SYMLINKS = 4
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
 
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 24, 28
@@ -74,10 +76,21 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
         raise failure(f"mount {kind or 'flags'} {target}")
 
 
-def open_tree(path: str) -> int:
-    """A copy of what is mounted at a path, not attached anywhere yet. Mount it with `attach`."""
+def open_tree(path: str, *, follow: bool = True) -> int:
+    """A copy of what is mounted at a path, not attached anywhere yet. Mount it with `attach`. Without `follow`, a link anywhere on the way
+    raises NotADirectoryError."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
-    return syscall(f"open_tree {path}", _OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
+    if follow:
+        return syscall(f"open_tree {path}", _OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
+    try:
+        named = syscall(f"openat2 {path}", _OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
+    except OSError as error:
+        raise NotADirectoryError(errno.ENOTDIR, str(error)) if error.errno == errno.ELOOP else error from error
+    try:
+        return syscall(f"open_tree {path}", _OPEN_TREE, named, b"", flags | _AT_EMPTY_PATH)
+    finally:
+        os.close(named)
 
 
 def attach(tree: int, path: str) -> None:

@@ -1,7 +1,8 @@
-"""A view of the system of a command's own: user, mount, process, IPC and network namespaces, made by us without a helper program.
+"""A view of the system of a command's own: mount, process and IPC namespaces, made by us without a helper program; and a network of the
+session's own, with the user namespace that it belongs to.
 
 Everything is read-only but the folders that are named; secrets are covered; /tmp, /run and /dev are private; there is no network but a
-loopback interface of its own.
+loopback interface that the commands of a session share.
 """
 
 from __future__ import annotations
@@ -16,20 +17,27 @@ from dragoman.policy.sandbox.launcher import calls
 from dragoman.policy.sandbox.launcher.calls import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, attach, mount, open_tree, set_mount_flags
 from dragoman.policy.sandbox.launcher.order import Boundary
 
-NEW = calls.CLONE_NEWUSER | calls.CLONE_NEWNS | calls.CLONE_NEWPID | calls.CLONE_NEWIPC | calls.CLONE_NEWNET
+OF_SESSION = calls.CLONE_NEWUSER | calls.CLONE_NEWPID | calls.CLONE_NEWNET
+OF_CALL = calls.CLONE_NEWNS | calls.CLONE_NEWPID | calls.CLONE_NEWIPC
+"""In a session's user and network namespace. A process of one call never sees one of another: what it may write, the other may not."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _KEPT_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers")
 """Where NixOS keeps its programs."""
 _QUIET = calls.MS_NOSUID | calls.MS_NODEV
-_IPPROTO_IP, _IP_FREEBIND = 0, 15
+GATE_ADDRESS = "127.0.0.2"
+"""Where gates are, so that they can be told from servers, which listen at 127.0.0.1 or everywhere."""
 _NS_GET_USERNS = 0xB701
 _IFF_UP, _SIOCGIFFLAGS, _SIOCSIFFLAGS = 1, 0x8913, 0x8914
 
 
-def enter(uid: int, gid: int) -> None:
-    """Settle in the namespaces this process was cloned into, as their process 1. Raises OSError: then nothing may be started in them."""
+def enter_network(uid: int, gid: int) -> None:
+    """Settle in the user and network namespace this process was cloned into. Raises OSError: then nothing may be started in them."""
     _map_ids(uid, gid)
     _raise_loopback()
+
+
+def enter() -> None:
+    """Settle in the other namespaces this process was cloned into, as their process 1. Raises OSError, as above."""
     mount("proc", "/proc", "proc", _QUIET | calls.MS_NOEXEC)
     _make_run()
     _make_dev([(name, open_tree(f"/dev/{name}")) for name in _DEVICES if os.path.exists(f"/dev/{name}")])
@@ -42,21 +50,22 @@ def rehearse() -> None:
     os.close(tree)
 
 
-def open_gate(port: int) -> socket:
-    """A listener inside this network namespace. Whoever gets its descriptor can accept on it from outside."""
+def open_gate() -> tuple[socket, int]:
+    """A listener inside this network, and its port. Whoever gets its descriptor can accept on it from outside."""
     gate = socket(AF_INET, SOCK_STREAM)
-    gate.setsockopt(_IPPROTO_IP, _IP_FREEBIND, 1)  # bubblewrap may not have raised the loopback interface yet
-    gate.bind(("127.0.0.1", port))
+    gate.bind((GATE_ADDRESS, 0))
     gate.listen(64)
-    return gate
+    return gate, gate.getsockname()[1]
 
 
 def join_network_of(pid: int) -> None:
     """Enter the network of a process in a user namespace that we, or whoever started us as this user, have made."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     # The process may have gone on into a user namespace within, which has no rights over its network.
-    calls.set_namespace(fcntl.ioctl(network, _NS_GET_USERNS))
-    calls.set_namespace(network)
+    owner = fcntl.ioctl(network, _NS_GET_USERNS)
+    for each in (owner, network):
+        calls.set_namespace(each)
+        os.close(each)
 
 
 def _map_ids(uid: int, gid: int) -> None:
@@ -76,12 +85,13 @@ def mount_all(boundary: Boundary) -> None:
     # Copies are taken before everything becomes read-only, and attached after it.
     private = [(path, open_tree(source)) for path, source in boundary.private]
     writable = [(path, open_tree(path)) for path in boundary.writable]
-    readable = [(path, open_tree(path)) for path in boundary.readable]
+    caches = [(path, open_tree(path)) for path in boundary.caches]
+    readable = [(path, open_tree(source)) for path, source in (*((path, path) for path in boundary.readable), *boundary.shown)]
     empty_folder, empty_file = (os.path.join(boundary.covers, name) for name in ("folder", "file"))
     covers = [(path, open_tree(empty_folder if os.path.isdir(path) else empty_file)) for path in boundary.hidden]
     for _, tree in (*readable, *covers):
         set_mount_flags(tree, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
-    for _, tree in (*private, *writable):
+    for _, tree in (*private, *writable, *caches):
         set_mount_flags(tree, ATTR_NOSUID | ATTR_NODEV)
     set_mount_flags("/", ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
     # Root outside is root in here, and the kernel lets that one write its settings without any capability: /proc/sys/kernel/core_pattern
@@ -96,13 +106,15 @@ def mount_all(boundary: Boundary) -> None:
         _attach(tree, path)
     for path in (*boundary.pinned, *boundary.read_only):
         try:
-            tree = open_tree(path)
+            tree = open_tree(path, follow=False)  # another command may have put a link to a secret there
             if path in boundary.read_only:
                 set_mount_flags(tree, ATTR_RDONLY)
             attach(tree, path)
         except (FileNotFoundError, NotADirectoryError):
             if path not in boundary.may_be_gone:
                 raise
+    for path, tree in caches:
+        _attach(tree, path)
     for path, tree in covers:
         if os.path.lexists(path):  # not, where a private folder covers it already
             attach(tree, path)

@@ -10,8 +10,8 @@ import marshal
 
 from dragoman.policy.sandbox.launcher.mending import Repairs
 
-FILTER_FD, INFO_FD, BLOCK_FD = 9, 10, 11
-"""Where bubblewrap finds its seccomp filter, tells its child's process id, and waits before it starts the command."""
+FILTER_FD, INFO_FD = 9, 10
+"""Where bubblewrap finds its seccomp filter, and tells its child's process id."""
 
 
 class Boundary:
@@ -26,7 +26,9 @@ class Boundary:
         hidden: tuple[str, ...] = (),
         readable: tuple[str, ...] = (),
         private: tuple[tuple[str, str], ...] = (),
+        shown: tuple[tuple[str, str], ...] = (),
         covers: str = "",
+        caches: tuple[str, ...] = (),
         may_be_gone: tuple[str, ...] = (),
     ) -> None:
         self.writable = writable
@@ -40,6 +42,10 @@ class Boundary:
         """With namespaces: what stays visible although it lies in a private folder. With Landlock alone: all that can be read."""
         self.private = private
         """Where, and which folder is seen there instead: /tmp and the like."""
+        self.shown = shown
+        """Where, and what is seen there instead, read-only. With namespaces alone."""
+        self.caches = caches
+        """Folders that are writable wherever they lie: also in what is read-only."""
         self.covers = covers
         """A folder with an empty `folder` and an empty `file`, to put over secrets."""
         self.may_be_gone = may_be_gone
@@ -58,7 +64,7 @@ class Order:
         boundary: Boundary | None = None,
         *,
         unix_sockets: bool = False,
-        gate_port: int = 0,
+        proxies: dict[str, str] | None = None,
         drop_spying: bool = False,
         terminal: tuple[int, int] | None = None,
         repairs: Repairs | None = None,
@@ -70,8 +76,8 @@ class Order:
         """plain, namespaces, bubblewrap or landlock."""
         self.boundary = boundary or Boundary()
         self.unix_sockets = unix_sockets
-        self.gate_port = gate_port
-        """Where a listener is made inside the network namespace; 0: none."""
+        self.proxies = proxies or {}
+        """Variables that lead the command to its gate: URLs that lack the port, which is known when the listener is made. None: no gate."""
         self.drop_spying = drop_spying
         """Without a boundary and as root: the command may not look into other processes."""
         self.terminal = terminal

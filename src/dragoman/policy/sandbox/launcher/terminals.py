@@ -5,8 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from _socket import SCM_RIGHTS, SOL_SOCKET
-from array import array
+
+from dragoman.policy.sandbox.launcher.packets import pass_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def make(size: tuple[int, int], control: socket) -> str:
         fcntl.ioctl(ours, _TIOCSPTLCK, struct.pack("i", 0))
         fcntl.ioctl(ours, _TIOCSWINSZ, struct.pack("4H", *size, 0, 0))
         number: int = struct.unpack("i", fcntl.ioctl(ours, _TIOCGPTN, struct.pack("i", 0)))[0]
-        control.sendmsg([b"terminal"], [(SOL_SOCKET, SCM_RIGHTS, array("i", [ours]))])
+        pass_on(control, b"terminal", [ours])
     finally:
         os.close(ours)
     return f"/dev/pts/{number}"
