@@ -52,6 +52,11 @@ def form(line: str | tuple[str, ...], runs: str, text: str = "one\n", more: Mapp
 PACKAGE = '{"name": "p", "version": "1.0.0", "scripts": {"serve": "node tools/server.js", "py": "python3 tools/server.py --x"}}'
 MAIN_JAVA = 'public class Main { public static void main(String[] a) { System.out.println("one"); } }\n'
 MAIN_GO = 'package main\nimport "fmt"\nfunc main() { fmt.Println("one") }\n'
+MODULE_GO = """package main
+import ("fmt"; "runtime/debug")
+func main() { info, _ := debug.ReadBuildInfo(); fmt.Println(info.Main.Path) }
+"""
+"""Says the name in go.mod."""
 CARGO = '[package]\nname = "server"\nversion = "0.1.0"\nedition = "2021"\n'
 PYPROJECT = (
     '[project]\nname = "p"\nversion = "1"\n[project.scripts]\nserver = "pkg.main:run"\n[tool.poetry.scripts]\nserver = "pkg.main:run"\n'
@@ -111,8 +116,8 @@ FORMS = [
     form("deno task serve", "server.ts", JS, {"deno.json": '{"tasks": {"serve": "deno run -A server.ts"}}'}),
     # Programs that are given a folder
     form("go run ./cmd", "cmd/main.go", MAIN_GO, {"go.mod": "module p\n"}),
-    form("go run ./cmd", "go.mod", "module one\n", {"cmd/main.go": ""}),
-    form("go -C tools run .", "tools/main.go", MAIN_GO),
+    form("go run ./cmd", "go.mod", "module one\n", {"cmd/main.go": MODULE_GO}),
+    form("go -C tools run .", "tools/main.go", MAIN_GO, {"tools/go.mod": "module p\n"}),
     form("cargo run --offline -q", "src/main.rs", 'fn main() { println!("one"); }\n', {"Cargo.toml": CARGO}),
     form("cargo run --offline -q --manifest-path t/Cargo.toml", "t/build.rs", "// one", {"t/Cargo.toml": CARGO}, can_be_run=False),
     form("dotnet run --project tools", "tools/Program.cs", 'Console.WriteLine("one");'),
@@ -177,15 +182,20 @@ def server(each: Form) -> ConfiguredServer:
 
 
 @cache
-def has_toolchain(cargo: str) -> bool:
-    """Where rustup has it, a program of that name is there without one."""
-    return subprocess.run([cargo, "--version"], capture_output=True, check=False).returncode == 0
+def works(*words: str) -> bool:
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def can_be_run_here(each: Form, program: str) -> bool:
+    if each.words[0] == "cargo":  # rustup puts a program of that name there without a toolchain
+        return works(program, "--version")
+    return "-C" not in each.words or each.words[0] != "go" or works(program, "-C", "/", "version")  # Go has it from 1.20 on
 
 
 def output(each: Form, work: Path) -> str | None:
     """What it says, or None where this machine does not have the program."""
     programs = [os.path.join(work, word) if "/" in word else shutil.which(word) for word in each.words if word != "env"]
-    if not each.can_be_run or programs[0] is None or (each.words[0] == "cargo" and not has_toolchain(programs[0])):
+    if not each.can_be_run or programs[0] is None or not can_be_run_here(each, programs[0]):
         return None
     env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "CARGO_NET_OFFLINE": "true", **each.env}
     done = subprocess.run(
