@@ -193,6 +193,35 @@ def test_git_goes_on_working(level: int, workspace: Path) -> None:
     assert (ended.code, said.strip(), ended.remark) == (0, "3", "")
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_new_worktree_of_the_workspaces_own_repository_is_not_told(level: int, workspace: Path) -> None:
+    git(workspace, "init", "-q", "-b", "main")
+    git(workspace, "commit", "-q", "--allow-empty", "-m", "first")
+    with sandbox_at(level, workspace) as sandbox:
+        ended, said = asyncio.run(bash(sandbox, f"{GIT} worktree add -q tree && {GIT} -C tree status -sb", workspace))
+    assert (ended.code, said, ended.remark) == (0, "## tree\n", "")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "echo ../../../elsewhere > .git/worktrees/tree/commondir",
+        "echo x > .git/worktrees/tree/config.worktree",
+        "mkdir .git/worktrees/tree/hooks",
+        "ln -s /etc/passwd .git/worktrees/tree/refs.lock",
+        "mkdir .git/worktrees/tree/rebase-merge; echo 'exec x' > .git/worktrees/tree/rebase-merge/git-rebase-todo",
+        "mkdir other; cp -r .git other/; echo gitdir: $PWD/other/.git/worktrees/tree > tree/.git",
+    ],
+)
+def test_a_new_worktree_that_brings_more_is_told(more: str, workspace: Path) -> None:
+    git(workspace, "init", "-q", "-b", "main")
+    git(workspace, "commit", "-q", "--allow-empty", "-m", "first")
+    with sandbox_at(1, workspace) as sandbox:
+        ended, _ = asyncio.run(bash(sandbox, f"{GIT} worktree add -q tree && {more}", workspace))
+    assert ended.code == 0
+    assert "tree/.git" in ended.remark
+
+
 @pytest.mark.parametrize("level", [1, 2])
 def test_agents_files_that_are_there_are_read_only(level: int, workspace: Path) -> None:
     (workspace / ".claude").mkdir()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
 from dragoman.policy.git_settings import Setting, read_settings
-from dragoman.policy.sandbox.repositories import Repository, list_names
+from dragoman.policy.sandbox.repositories import FIXED, Repository, list_names, read_line, worktree_behind
 
 GITS_OWN = re.compile(
     r"""HEAD | \w+_HEAD | index | index\..* | packed-refs | refs | logs | objects | info | description | branches | remotes | shallow
@@ -29,6 +29,8 @@ _HARMLESS_SETTINGS = re.compile(
     | (advice|color)\..* | gc\.auto | receive\.denycurrentbranch | submodule\..*\.(url|active)""",
     re.VERBOSE | re.IGNORECASE,
 )
+_IN_WORKTREE = ("commondir", "gitdir", "locked")
+"""In the git directory of a linked worktree, besides."""
 _IN_BARE = ("HEAD", "config", "config.worktree", "commondir", "hooks", "objects", "refs")
 STEPS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 _RUNS = re.compile(rb"^\s*(?:exec|x)\s", re.MULTILINE)
@@ -55,6 +57,23 @@ def runs_something(folder: str, *, is_bare: bool = False) -> bool:
         elif not GITS_OWN.fullmatch(name):
             return True
     return False
+
+
+def is_plain_worktree(file: str, known: Collection[str]) -> bool:
+    """Whether a `.git` file is what `git worktree add` makes: it leads into one of the known git directories, whose hooks and settings hold
+    there too, and brings none of its own."""
+    if not os.path.isfile(file) or os.path.islink(file):
+        return False
+    own, shared = worktree_behind(file)
+    if shared not in known or read_line(os.path.join(own, "commondir")) != "../..":
+        return False
+    try:
+        with os.scandir(own) as entries:
+            found = {entry.name: entry.is_symlink() for entry in entries}
+    except OSError:
+        return False
+    is_usual = all(name in _IN_WORKTREE or (GITS_OWN.fullmatch(name) and name not in FIXED) for name in found)
+    return is_usual and not any(found.values()) and not steps_that_run(own)
 
 
 def has_hooks(folder: str) -> bool:

@@ -20,6 +20,7 @@ from dragoman.policy.sandbox.git_runs import (
     has_harmless_settings,
     has_hooks,
     is_folder,
+    is_plain_worktree,
     led_to,
     runs_something,
     steps_that_run,
@@ -158,7 +159,7 @@ class Guard:
             if os.path.basename(sign) == "HEAD":
                 if runs_something(os.path.dirname(sign), is_bare=True):
                     yield os.path.dirname(sign)
-            elif not is_folder(sign) or runs_something(sign):
+            elif self._leads_elsewhere(sign):
                 yield sign
 
     def _replaced(self) -> Iterator[str]:
@@ -166,8 +167,12 @@ class Guard:
         for root, before in self._identities.items():
             path = os.path.join(root, ".git")
             now = _identity(path)
-            if now is not None and now != before and (not is_folder(path) or runs_something(path)):
+            if now is not None and now != before and self._leads_elsewhere(path):
                 yield path
+
+    def _leads_elsewhere(self, path: str) -> bool:
+        """Whether git would run something by this `.git`."""
+        return runs_something(path) if is_folder(path) else not is_plain_worktree(path, self._names)
 
     def _changed_beside(self) -> Iterator[str]:
         """Hooks and settings that lie beside the files because git's settings or links lead there, and those of other repositories."""
@@ -206,7 +211,7 @@ class Guard:
             return
         for path, name, is_inner in found:
             if name == ".git":
-                if path not in self._signs and _changed_at(path, self._since_ns) and (not is_inner or runs_something(path)):
+                if path not in self._signs and _changed_at(path, self._since_ns) and self._leads_elsewhere(path):
                     yield path, True
             elif is_inner:
                 if path not in self._near and len(made) < _NEW_FOLDERS:

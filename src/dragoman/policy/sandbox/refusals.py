@@ -19,7 +19,7 @@ from dragoman.values.commands import NO_HOSTS, HostsUsed, Reach
 _READ_LINES = 200
 _DENIED = r"(?:permission denied|operation not permitted)"
 _SOCKETS = re.compile(
-    rf"dial unix \S+ .*{_DENIED}|(?:could not create|create) socket: {_DENIED}|docker daemon (?:socket )?at unix:"
+    rf"dial unix \S+ .*{_DENIED}|(?:could not create|create) socket: {_DENIED}|could not create Unix socket .*{_DENIED}|docker daemon (?:socket )?at unix:"
     rf"|error connecting to \S+ \({_DENIED}\)|process_singleton.*socket\(\) failed|\bsocket\(AF_UNIX\b.*{_DENIED}"
     rf"|listen EACCES: permission denied /|connect (?:EACCES|EPERM) /|MySQL server through socket .*\((?:1|13)\b"
     rf"|unix:\S* .*{_DENIED}|ping: .*(?:socktype|socket): .*not permitted|AF_UNIX.*{_DENIED}",

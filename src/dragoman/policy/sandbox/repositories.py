@@ -83,6 +83,13 @@ def main_tree(root: str) -> str:
     return os.path.dirname(repository.shared) if repository is not None and repository.shared else ""
 
 
+def worktree_behind(file: str) -> tuple[str, str]:
+    """Of a `.git` file: the folder it leads to and the main git directory, if both say that this is a linked worktree; else empty."""
+    own = _led_by(os.path.dirname(file), file)
+    shared = _main_of(own, file)
+    return (own, shared) if shared else ("", "")
+
+
 def read_by_git(root: str, homes: Sequence[str]) -> list[str]:
     """What git reads of a workspace's repository that lies elsewhere: the main tree's git directory, a submodule's, or the whole repository
     if the workspace is a folder in it. Not where that is a home, or above one."""
