@@ -8,7 +8,7 @@ from typing import Literal
 
 Kind = Literal[
     "network", "proxy", "sockets", "all_sockets", "loopback",
-    "writing", "unclear_writing", "read_only_run", "git", "hidden", "rights", "processes",
+    "writing", "unclear_writing", "read_only_run", "git", "hidden", "rights", "processes", "half_made",
 ]  # fmt: skip
 
 _SENTENCES: dict[Kind, str] = {
@@ -30,10 +30,12 @@ _SENTENCES: dict[Kind, str] = {
     "rights": "The sandbox stopped this: commands there get no more rights than they have, so sudo, mount, ptrace, ports below 1024 "
     "and the like do not work.",
     "processes": "The sandbox stopped this: commands there see and signal only processes of their own.",
+    "half_made": "A run that the sandbox kept from writing has left {path} half made: remove that folder and call the command again with "
+    "`writes`.",
 }
 _OUTSIDE = " If it must be done, call it again with `outside` and say why."
 _USER = " If it must be done, tell the user, who can do it outside the sandbox."
-_WITHOUT_WAY: tuple[Kind, ...] = ("unclear_writing", "read_only_run")
+_WITHOUT_WAY: tuple[Kind, ...] = ("unclear_writing", "read_only_run", "half_made")
 
 
 def sentence(kind: Kind, *, can_leave: bool, is_of_use: bool = True, **fields: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from dragoman.base.beneath import is_inside
 from dragoman.policy.sandbox.refusal_words import Kind, sentence
 from dragoman.policy.sandbox.refused_paths import PathLimits, paths_in
 from dragoman.values.commands import NO_HOSTS, HostsUsed, Reach
@@ -19,7 +20,8 @@ from dragoman.values.commands import NO_HOSTS, HostsUsed, Reach
 _READ_LINES = 200
 _DENIED = r"(?:permission denied|operation not permitted)"
 _SOCKETS = re.compile(
-    rf"dial unix \S+ .*{_DENIED}|(?:could not create|create) socket: {_DENIED}|could not create Unix socket .*{_DENIED}|docker daemon (?:socket )?at unix:"
+    rf"dial unix \S+ .*{_DENIED}|(?:could not create|create) socket: {_DENIED}|docker daemon (?:socket )?at unix:"
+    rf"|could not create Unix socket .*{_DENIED}"
     rf"|error connecting to \S+ \({_DENIED}\)|process_singleton.*socket\(\) failed|\bsocket\(AF_UNIX\b.*{_DENIED}"
     rf"|listen EACCES: permission denied /|connect (?:EACCES|EPERM) /|MySQL server through socket .*\((?:1|13)\b"
     rf"|unix:\S* .*{_DENIED}|ping: .*(?:socktype|socket): .*not permitted|AF_UNIX.*{_DENIED}",
@@ -36,7 +38,13 @@ _UNRESOLVED = re.compile(
     re.IGNORECASE,
 )
 _SOCKETS_OF_NETWORK = re.compile(rf"connection to server at .*could not create socket: {_DENIED}", re.IGNORECASE)
-"""With Landlock alone those for the network cannot be made either."""
+_SERVERS = re.compile(
+    rf"listen (?:EACCES|EPERM)\b.*:\d+$|listen (?:tcp|udp)\S* \S+: socket: {_DENIED}|could not create IPv[46] socket .*{_DENIED}"
+    rf"|java\.net\.SocketException: {_DENIED}|\bsocket\(\) .*failed \((?:1|13): {_DENIED}\)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CURL = re.compile(r"^curl: \(7\) .*(?:couldn't connect to server|could not connect to server)$", re.IGNORECASE | re.MULTILINE)
+"""With Landlock alone sockets for the network cannot be made either: by clients, by servers, and by curl, which does not say so."""
 _NO_INDEX = re.compile(r"Could not find a version that satisfies the requirement .*\(from versions: none\)")
 _REFUSED_HERE = re.compile(
     r"(?:127\.0\.0\.1|localhost|\[?::1\]?)\"?[^\d\n]{1,20}(?P<port>\d{2,5})\b.{0,60}(?:refused|couldn't connect)"
@@ -51,6 +59,8 @@ _READ_ONLY = re.compile(
 _ENDS_READ_ONLY = re.compile(r"(?:: |\] )read-only file system(?: \(os error 30\))?$", re.IGNORECASE)
 _NO_ACCESS = re.compile(r"permission denied|\bEACCES\b|\[Errno 13\]|operation not permitted|\bEPERM\b|\[Errno 1\]", re.IGNORECASE)
 _NOT_MADE = re.compile(r"\bENOENT\b.*\bmkdir '")
+_HALF_MADE = re.compile(r"\bENOENT\b.* open '(?P<path>/[^'\n]+/_npx/[0-9a-f]+)/package\.json'")
+"""npx begins with a folder in its cache, ends where it may not write in the workspace, and takes that folder for whole the next time."""
 _MISSING = re.compile(r"no such file or directory|cannot access|\bENOENT\b|\[Errno 2\]", re.IGNORECASE)
 _HOME = re.compile(r"Failed to create headless user data directory")
 _GIT = re.compile(
@@ -111,6 +121,7 @@ def explain(output: str, about: Circumstances, limits: Callable[[], PathLimits])
         _find_socket(text, about)
         or _find_network(text, about)
         or _find_rights(text, about, limits)
+        or _find_half_made(text, limits)
         or _find_hidden(lines, about, limits)
         or _find_write(lines, about, limits)
     )
@@ -122,6 +133,8 @@ def explain(output: str, about: Circumstances, limits: Callable[[], PathLimits])
 def _find_socket(text: str, about: Circumstances) -> _Found | None:
     if about.level > 2 and _SOCKETS_OF_NETWORK.search(text):
         return _Found("network")
+    if (about.level > 2 and _SERVERS.search(text)) or (about.level == 3 and _CURL.search(text)):
+        return _Found("all_sockets")
     if about.unix_sockets:
         return None
     if _SOCKETS.search(text):
@@ -175,6 +188,12 @@ def _find_write(lines: list[str], about: Circumstances, limits: Callable[[], Pat
     if not is_unclear:
         return None
     return _Found("read_only_run") if about.reach == "read-only" else _Found("unclear_writing", {"temporary": about.temporary})
+
+
+def _find_half_made(text: str, limits: Callable[[], PathLimits]) -> _Found | None:
+    found = _HALF_MADE.search(text)
+    is_ours = found is not None and any(is_inside(found["path"], place) for place in limits().temporary)
+    return _Found("half_made", {"path": found["path"]}) if found is not None and is_ours else None
 
 
 def _find_hidden(lines: list[str], about: Circumstances, limits: Callable[[], PathLimits]) -> _Found | None:

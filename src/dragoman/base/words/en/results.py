@@ -47,6 +47,7 @@ TEXTS = {
     "results.sandbox_writing": "stopped by the sandbox: {path} is read-only there",
     "results.sandbox_unclear_writing": "perhaps stopped by the sandbox: it writes only in the workspace",
     "results.sandbox_read_only_run": "stopped by the sandbox: it ran with the workspace read-only",
+    "results.sandbox_half_made": "left half made by a run that the sandbox kept from writing: {path}",
     "results.sandbox_git": "stopped by the sandbox: .git/config and hooks cannot be changed there",
     "results.sandbox_hidden": "stopped by the sandbox: {path} is hidden from commands",
     "results.sandbox_rights": "stopped by the sandbox: no more rights there (sudo, mount, ptrace, ports below 1024)",

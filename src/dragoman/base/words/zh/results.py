@@ -46,6 +46,7 @@ TEXTS = {
     "results.sandbox_writing": "被沙箱阻止：{path} 在沙箱内是只读的",
     "results.sandbox_unclear_writing": "可能被沙箱阻止：沙箱内只能写入工作区",
     "results.sandbox_read_only_run": "被沙箱阻止：运行时工作区是只读的",
+    "results.sandbox_half_made": "之前的运行因沙箱不允许写入而中断，留下了不完整的内容：{path}",
     "results.sandbox_git": "被沙箱阻止：沙箱内不能更改 .git/config 和钩子",
     "results.sandbox_hidden": "被沙箱阻止：{path} 对命令不可见",
     "results.sandbox_rights": "被沙箱阻止：沙箱内不能获得更多权限（sudo、mount、ptrace、1024 以下的端口）",
