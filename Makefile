@@ -80,13 +80,20 @@ types: $(DEV) ## Check the examples and typed use of the whole API with mypy and
 screens: $(DEV) ## Drive the conversation in tmux and write what stands on the screen into docs/images
 	$(BIN)/python -m checks.screens
 
-# Programs that tests drive. Without them those tests are skipped, on a build machine they fail.
-PARTS := bash tmux zsh fish bubblewrap
+# Programs that tests drive. Without them those tests are skipped, on a build machine they fail. Node, Rust, Maven, PostgreSQL and Docker
+# are not brought: their tests run where they are.
+PARTS := bash tmux zsh fish bubblewrap curl golang-go chromium
 PROGRAM_OF_bubblewrap := bwrap
+PROGRAM_OF_golang-go := go
 MISSING_PARTS := $(strip $(foreach part,$(PARTS),$(if $(shell command -v $(or $(PROGRAM_OF_$(part)),$(part)) 2>/dev/null),,$(part))))
 
-system-parts: ## Install the shells, the terminal multiplexer and the sandbox that some tests drive (Debian and Ubuntu)
-	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends $(MISSING_PARTS)',echo 'All are there: $(PARTS)')
+# What the system has no package of its own for is left out: Chromium on Ubuntu is a snap.
+INSTALL_PARTS = apt-get update -qq && for part in $(MISSING_PARTS); do \
+	if apt-cache show --no-all-versions $$part 2>/dev/null | grep -q ^Filename; then found="$$found $$part"; else echo "There is no package $$part here: left out" >&2; fi; \
+	done; test -z "$$found" || apt-get install -y -qq --no-install-recommends $$found
+
+system-parts: ## Install the programs of the system that some tests drive: shells, tmux, the sandbox, Go, a browser (Debian and Ubuntu)
+	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c '$(INSTALL_PARTS)',echo 'All are there: $(PARTS)')
 
 # The suite and a server, by the hashes in package-lock.json. Without them their tests are skipped, on a build machine they fail.
 conformance: $(DEV) ## Fetch the official MCP conformance suite, which some tests run: needs the package registry of Node once
