@@ -27,8 +27,10 @@ from dragoman.local.weights import find
 
 class Task(NamedTuple):
     question: str
-    answer: str
+    answer: str = ""
     """Stands in the answer, whatever its case."""
+    leaves: tuple[str, str] = ("", "")
+    """A file that is there afterwards, and what stands in it, whatever its case; the answer is of no account then."""
 
 
 TASKS = {
@@ -49,6 +51,41 @@ UNSEEN = {
     "no matter of files": Task("what is the capital of Italy?", "rome"),
 }
 """Nothing was chosen by these: what a user may rather expect."""
+WORK = {
+    "a value in a file": Task("how many seconds is the timeout in service.toml?", "45"),
+    "a name in a folder": Task("which file is in the fixtures folder?", "orders.json"),
+    "what a program prints": Task("run `python3 total.py` and tell me the number it prints", "5151"),
+    "what a program complains of": Task("run `sh check.sh` and tell me which line of the ledger is wrong", "88"),
+    "how a program ends": Task("run `sh gate.sh` and tell me its exit code", "3"),
+    "which test fails": Task("run `python3 checks.py` and tell me the name of the check that fails", "check_tax"),
+    "a value out of many lines": Task("run `sh report.sh` and tell me the number of errors in the last line", "17"),
+    "where something is": Task("search the files for parse_header: in which file is it?", "reader.py"),
+    "a new file": Task("write the words good morning into a new file hello.txt", leaves=("hello.txt", "good morning")),
+    "a changed file": Task("edit greeting.py: replace Hello with Goodbye", leaves=("greeting.py", 'print("goodbye, ada")')),
+}
+"""Commands, searches and edits, with more tools than such a model is offered by itself: what the results look like matters most here."""
+WORK_FILES = {
+    "service.toml": '[service]\nname = "quay"\ntimeout_s = 45\n',
+    "fixtures/orders.json": "[]\n",
+    "total.py": "print(sum(range(1, 102)))\n",
+    "check.sh": 'echo "ledger.csv: line 88 is not a number" >&2\nexit 1\n',
+    "gate.sh": "exit 3\n",
+    "checks.py": 'print("check_price: ok")\nprint("check_tax: FAILED, 19 is not 7")\nprint("check_total: ok")\nraise SystemExit(1)\n',
+    "report.sh": 'for n in 1 2 3 4 5 6 7 8 9; do echo "batch $n: done"; done\necho "42 orders, 17 errors"\n',
+    "reader.py": "def parse_header(line):\n    return line.split(':', 1)\n",
+    "greeting.py": 'print("Hello, Ada")\n',
+}
+WORK_TOOLS = """\
+[deployments.local.models."{name}".small]
+answer_after_calls = 2
+[deployments.local.models."{name}".small.few_tools]
+read_file = ["file_path"]
+list_directory = ["path"]
+run_shell = ["command"]
+grep = ["pattern"]
+write_file = ["file_path", "content"]
+edit = ["file_path", "old_string", "new_string"]
+"""
 FILES = {
     "secret.txt": "The secret word is marmalade.\n",
     "notes.txt": "Buy milk.\nThe meeting is on Thursday at ten.\nCall Anna.\n",
@@ -72,11 +109,25 @@ class Try(NamedTuple):
     seconds: float
 
 
-def attempt(task: Task, model: str, seed: int, folder: Path) -> Try:
-    config = folder / "config.toml"
-    config.write_text(f"[deployments.local.extra_body]\nseed = {seed}\n", encoding="utf-8")
+class Subject(NamedTuple):
+    tasks: Mapping[str, Task]
+    files: Mapping[str, str]
+    settings: str = ""
+    """More of the configuration, with the model's name in it."""
+    approval: str = "default"
+
+
+SUBJECTS = {"seen": Subject(TASKS, FILES), "unseen": Subject(UNSEEN, FILES), "work": Subject(WORK, WORK_FILES, WORK_TOOLS, "auto")}
+
+
+def attempt(subject: Subject, task: Task, model: str, seed: int, folder: Path) -> Try:
+    config, workspace = folder / "config.toml", folder / "workspace"
+    more = subject.settings.format(name=model.removeprefix("local/"))
+    config.write_text(f"[deployments.local.extra_body]\nseed = {seed}\n{more}", encoding="utf-8")
+    _lay_out(subject.files, workspace)
     began = time.monotonic()
-    arguments = ["-m", model, "-C", str(folder / "workspace"), "--config", str(config), "--output-format", "json", "-p", task.question]
+    arguments = ["-m", model, "-C", str(workspace), "--config", str(config), "--output-format", "json"]
+    arguments += ["--approval", subject.approval, "-p", task.question]
     # A file and not a buffer: the program writes to the descriptor.
     with (folder / "answer.json").open("w+", encoding="utf-8") as out:
         with contextlib.redirect_stdout(out):
@@ -84,7 +135,21 @@ def attempt(task: Task, model: str, seed: int, folder: Path) -> Try:
         out.seek(0)
         told = json.loads(out.read() or "{}")
     answer = str(told.get("response", ""))
-    return Try(code == 0 and is_right(task, answer), answer or json.dumps(told.get("error", "")), time.monotonic() - began)
+    is_done = _is_left(task, workspace) if task.leaves[0] else is_right(task, answer)
+    return Try(code == 0 and is_done, answer or json.dumps(told.get("error", "")), time.monotonic() - began)
+
+
+def _lay_out(files: Mapping[str, str], workspace: Path) -> None:
+    """As at the beginning, whatever the try before changed."""
+    shutil.rmtree(workspace, ignore_errors=True)
+    for path, text in files.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text, encoding="utf-8")
+
+
+def _is_left(task: Task, workspace: Path) -> bool:
+    path, text = task.leaves
+    return (workspace / path).is_file() and text in (workspace / path).read_text(encoding="utf-8", errors="replace").lower()
 
 
 def is_right(task: Task, answer: str) -> bool:
@@ -92,20 +157,18 @@ def is_right(task: Task, answer: str) -> bool:
     return task.answer in answer.lower() and '"arguments"' not in answer and not _DENIAL.search(answer)
 
 
-def measure(model: str, tasks: Mapping[str, Task], tries: int, *, shows: bool = False) -> Table:
+def measure(model: str, subject: Subject, tries: int, *, shows: bool = False) -> Table:
     # Always the same path: the model is told of it, so another would be another prompt.
     folder = Path(tempfile.gettempdir(), "dragoman-bench-local")
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     rows: list[list[Cell]] = []
     began = time.monotonic()
     try:
-        for path, text in FILES.items():
-            (folder / "workspace" / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "workspace" / path).write_text(text, encoding="utf-8")
-        for what, task in tasks.items():
+        for what, task in subject.tasks.items():
             done: list[Try] = []
             for seed in range(1, tries + 1):
-                done.append(attempt(task, model, seed, folder))
+                done.append(attempt(subject, task, model, seed, folder))
                 if shows:
                     verdict = "right" if done[-1].is_right else "WRONG"
                     print(f"{verdict}  {what}, seed {seed}: {done[-1].answer[:160]!r}", file=sys.stderr, flush=True)
@@ -120,7 +183,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local/qwen2.5-coder-0.5b")
     parser.add_argument("--tries", type=int, default=0, help="for each task; 20, or 10 with the larger model")
-    parser.add_argument("--unseen", action="store_true", help="tasks by which nothing was chosen, instead of those by which it was")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--unseen", action="store_true", help="tasks by which nothing was chosen, instead of those by which it was")
+    what.add_argument("--work", action="store_true", help="ten tasks with commands, a search and edits instead, with more tools")
     parser.add_argument("--show", action="store_true", help="print every answer")
     given = parser.parse_args()
     if not os.environ.get("DRAGOMAN_LOCAL_MODEL") and find(given.model) is None:
@@ -129,7 +194,8 @@ def main() -> None:
     # Its sessions are nobody's.
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = os.environ["XDG_DATA_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
-        print(measure(given.model, UNSEEN if given.unseen else TASKS, tries, shows=given.show).markdown())
+        subject = SUBJECTS["unseen" if given.unseen else "work" if given.work else "seen"]
+        print(measure(given.model, subject, tries, shows=given.show).markdown())
 
 
 if __name__ == "__main__":
