@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 from benchmarks.conversation import Told, told
 from benchmarks.corpora import CORPORA, NO_CORPORA
 from benchmarks.ours import MODELS
+from benchmarks.program import recorded_results, run_program
 from benchmarks.table import Table
 from dragoman.testing import Loopback
 from dragoman.testing.script_steps import CallStep, Say, ScriptedAnswer
@@ -200,37 +200,6 @@ def solve(exercise: Exercise, way: str, protocol: str, loopback: Loopback) -> Ru
         return Run(is_solved, is_sandboxed, len(worker.sizes), refused, sum(worker.sizes), (ran.stdout + ran.stderr)[-500:])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_program(protocol: str, url: str, folder: Path, workspace: Path, prompt: str, *more: str) -> subprocess.CompletedProcess[str]:
-    """The program as a user starts it, with a home of its own, and the tree that this process has on its path."""
-    env = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(folder / "home"),
-        "DRAGOMAN_HOME": str(folder / "home" / "dragoman"),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "LANG": "C.UTF-8",
-        **dict.fromkeys(("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"), "a-key"),
-        "GOOGLE_GEMINI_BASE_URL": url,
-        "ANTHROPIC_BASE_URL": url,
-        "OPENAI_BASE_URL": f"{url}/v1",
-    }
-    (folder / "home").mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "dragoman", "-m", MODELS[protocol], "--approval", "auto", "-C", str(workspace), *more, "-p", prompt]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
-
-
-def recorded_results(home: Path) -> list[tuple[str, str, str]]:
-    """Tool, text and outcome of each call that the record of the session has. One that ran outside the sandbox is none."""
-    found: list[tuple[str, str, str]] = []
-    for path in sorted(home.glob("dragoman/data/sessions/*/*.jsonl")):
-        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        outside = {entry["call_id"] for entry in entries if entry["kind"] == "tool_started" and entry.get("outside")}
-        for entry in entries:
-            if entry["kind"] == "tool_finished" and entry["result"]["call_id"] not in outside:
-                text = "\n".join(part.get("text", "") for part in entry["result"]["content"])
-                found.append((entry["result"]["name"], text, entry.get("outcome", "finished")))
-    return found
 
 
 def own_filters() -> int:
