@@ -149,10 +149,15 @@ def write_snapshot(asked: str) -> str:
 
 
 def measure(window: int, rounds: int = ROUNDS, protocol: str = "openai_chat") -> Table:
+    worker, results = work(window, rounds, protocol)
+    return _table(worker, f"{protocol}, window {window:,}", results)
+
+
+def work(window: int, rounds: int, protocol: str) -> tuple[Worker, dict[str, Tokens]]:
+    """The model after the session, and the size of the results of each tool."""
     worker = Worker(rounds)
     folder = Path(tempfile.mkdtemp(prefix="dragoman-rounds-", dir="/var/tmp"))
     try:
-        (folder / "ledger").mkdir()
         lay_out(folder / "ledger")
         config = folder / "config.toml"
         config.write_text(_settings(protocol, window), encoding="utf-8")
@@ -161,10 +166,15 @@ def measure(window: int, rounds: int = ROUNDS, protocol: str = "openai_chat") ->
                 more = ["--config", str(config), "--max-turns", str(rounds + 50), *(["--continue"] if number else [])]
                 ran = run_program(protocol, loopback.url, folder, folder / "ledger", prompt, *more)
                 assert ran.returncode == 0, ran.stdout + ran.stderr
-        results = _sizes(folder / "home")
+        return worker, _sizes(folder / "home")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _table(worker, f"{protocol}, window {window:,}", results)
+
+
+def known(body: dict[str, Any]) -> list[str]:
+    """Which of the facts stand in a request."""
+    shown = words(body)
+    return [name for name, fact in FACTS.items() if fact in shown]
 
 
 def _settings(protocol: str, window: int) -> str:
@@ -188,8 +198,7 @@ def _table(worker: Worker, how: str, results: dict[str, Tokens]) -> Table:
     table.rows.append(["sent in all", *_cells(worker.sent)])
     table.rows.append(["the last request", *_cells(request_tokens(worker.last))])
     table.rows += [[f"results of {name}", *_cells(size)] for name, size in sorted(results.items())]
-    shown = words(worker.last)
-    kept = [name for name, fact in FACTS.items() if fact in shown]
+    kept = known(worker.last)
     table.notes.append(f"compressed {worker.summaries} times; {len(told(worker.last))} results stand in the last request")
     table.notes.append(f"of what was known at the beginning, in the last request: {', '.join(kept) or 'nothing'}")
     table.notes += [f"LOST: {name}" for name in FACTS if name not in kept]

@@ -3,7 +3,8 @@
 Each program works in the same small project against a model on loopback that makes the calls, one an answer, under that program's own tool
 names; what it makes of them is read off its next requests. `DRAGOMAN_PEERS=FOLDER` names where the others are: each is looked for as
 `FOLDER/NAME/node_modules/.bin/NAME`, and `FOLDER/node22/node_modules/node/bin` goes before PATH. Without it, ours is measured alone.
-`--save FILE` keeps ours, `--before FILE` shows what was kept beside it. Run it where there is no network but loopback:
+`--save FILE` keeps ours, `--before FILE` shows what was kept beside it, `--page docs/results-beside.md` puts the tables there. Run it where
+there is no network but loopback:
 
     unshare -n sh -c 'ip link set lo up; exec "$@"' sh python -m benchmarks.results_beside
 """
@@ -30,8 +31,12 @@ from benchmarks.table import Cell, Table
 from dragoman.testing import MockServer
 from dragoman.testing.script_steps import CallStep, Say, ScriptedAnswer
 
-WORDS = 150
+WORDS = 100
 """How much of a result is quoted."""
+
+
+MARK = "<!-- python -m benchmarks.results_beside -->"
+"""Stands before and after the tables in the page."""
 
 
 class Call(NamedTuple):
@@ -151,6 +156,18 @@ def programs(url: str, folder: str) -> list[Program]:
     return [each for each in found if each.name == "dragoman" or (folder and _program(folder, each.name).exists())]
 
 
+def label(program: Program, folder: str) -> str:
+    """Its name and version, for the head of a column."""
+    if program.name == "dragoman":
+        return "Dragoman"
+    path = f"{folder}/node22/node_modules/node/bin:{os.environ['PATH']}"
+    command = [str(_program(folder, program.name)), "--version"]
+    told_version = subprocess.run(
+        command, env={"PATH": path, "HOME": "/nonexistent"}, capture_output=True, text=True, timeout=60, check=False
+    )
+    return f"{ {'claude': 'Claude Code'}.get(program.name, program.name) } {told_version.stdout.split()[0]}"
+
+
 def _program(folder: str, name: str) -> Path:
     return Path(folder) / name / "node_modules" / ".bin" / name
 
@@ -188,6 +205,7 @@ def results_of(program: Program, server: MockServer, folder: str) -> dict[str, s
     finally:
         shutil.rmtree(top, ignore_errors=True)
     texts = [result.text.replace(str(work), "WORK").replace(str(top), "TOP") for result in told(worker.body)]
+    texts = [text.replace(str(top).replace("/", "-"), "-TOP") for text in texts]
     assert len(texts) == len(CALLS), (program.name, len(texts), ran.stdout[-500:], ran.stderr[-500:])
     return dict(zip(CALLS, texts, strict=True))
 
@@ -218,19 +236,24 @@ def _quote(text: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep ours, for --before")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables into this page, between its marks")
     parser.add_argument("--before", type=Path, metavar="FILE", help="ours of another tree, to show beside")
     given = parser.parse_args()
     folder = os.environ.get("DRAGOMAN_PEERS", "")
     server = MockServer(rules=None)
     with serving(server) as url:
-        found = {program.name: results_of(program, server, folder) for program in programs(url, folder)}
+        found = {label(program, folder): results_of(program, server, folder) for program in programs(url, folder)}
     if given.save:
-        given.save.write_text(json.dumps(found["dragoman"], ensure_ascii=False, indent=1), encoding="utf-8")
+        given.save.write_text(json.dumps(found["Dragoman"], ensure_ascii=False, indent=1), encoding="utf-8")
     if given.before:
-        ours = found.pop("dragoman")
-        found |= {"dragoman before": json.loads(given.before.read_text(encoding="utf-8")), "dragoman": ours}
-    for table in tables(found):
-        print(table.markdown())
+        ours = found.pop("Dragoman")
+        found |= {"Dragoman before": json.loads(given.before.read_text(encoding="utf-8")), "Dragoman now": ours}
+    shown = "\n".join(table.markdown().replace("### ", "## ") for table in tables(found))
+    if given.page:
+        head, _, rest = given.page.read_text(encoding="utf-8").partition(MARK)
+        _, _, end = rest.partition(MARK)
+        given.page.write_text(f"{head}{MARK}\n\n{shown}\n{MARK}{end}", encoding="utf-8")
+    print(shown)
 
 
 if __name__ == "__main__":
