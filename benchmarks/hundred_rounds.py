@@ -26,7 +26,7 @@ from benchmarks.table import Table
 from dragoman.testing import Loopback
 from dragoman.testing.script_steps import CallStep, Say, ScriptedAnswer
 
-ROUNDS, WINDOWS = 100, (64_000, 1_000_000)
+ROUNDS, WINDOWS = 100, (48_000, 64_000, 96_000, 1_000_000)
 PROMPTS = (
     f"Make the ledger ready for the new quotas. {WISH} Begin with docs/handover.md and config/service.toml.",
     "Go on with the next modules, one after the other, and keep the tests green.",
@@ -213,7 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--protocol", choices=MODELS, default="openai_chat")
-    parser.add_argument("--windows", type=int, nargs="+", default=WINDOWS, help="tokens; in the larger one nothing need be compressed")
+    parser.add_argument("--windows", type=int, nargs="+", default=WINDOWS, help="tokens; in the last one nothing need be compressed")
     given = parser.parse_args()
     for window in given.windows:
         print(measure(window, given.rounds, given.protocol).markdown(), flush=True)
