@@ -136,7 +136,7 @@ class Worker:
                 yield _call("run_shell", command=f"printf '\\n# changed\\n' >> {self.exercise.stub}", writes=True)
             else:
                 yield from self._first_change()
-        elif changes and not is_refused(changes[-1]):
+        elif (changes and not is_refused(changes[-1])) or (since and self.exercise.solution.strip() in since[-1].text):
             yield self._test()
         elif since and since[-1].name == "read_file":
             yield _call("edit", file_path=self.exercise.stub, old_string=self._stub(), new_string=self.exercise.solution.rstrip("\n"))
@@ -177,8 +177,8 @@ def has_passed(text: str) -> bool:
 
 
 def is_refused(result: Told) -> bool:
-    """Chat and Responses have no mark for it: there, the words decide. Where they mislead, the tests fail, and it tries again."""
-    return result.is_error or any(word in result.text for word in ("has not been read", "read it first", "read it again", "does not occur"))
+    """Chat and Responses have no mark for it: there, the first line decides. Where it misleads, a reading or the tests show it."""
+    return result.is_error or any(word in result.text.partition("\n")[0] for word in ("has not been read", "not found", "read it again"))
 
 
 # --- running it
