@@ -21,7 +21,7 @@ from benchmarks.conversation import told, words
 from benchmarks.counting import NOTHING, Tokens, request_tokens, tokens_of
 from benchmarks.ledger_project import ERROR_CODE, MODULES, PORT, QUOTA_FILE, WISH, lay_out
 from benchmarks.ours import MODELS
-from benchmarks.program import recorded_results, run_program
+from benchmarks.program import recorded_entries, recorded_results, run_program
 from benchmarks.table import Table
 from dragoman.testing import Loopback
 from dragoman.testing.script_steps import CallStep, Say, ScriptedAnswer
@@ -44,7 +44,7 @@ class Worker:
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
         self.done = 0
-        self.summaries = 0
+        self.summaries = self.pruned = 0
         self.sent = NOTHING
         self.last: dict[str, Any] = {}
         self.is_due = False
@@ -166,6 +166,8 @@ def work(window: int, rounds: int, protocol: str) -> tuple[Worker, dict[str, Tok
                 more = ["--config", str(config), "--max-turns", str(rounds + 50), *(["--continue"] if number else [])]
                 ran = run_program(protocol, loopback.url, folder, folder / "ledger", prompt, *more)
                 assert ran.returncode == 0, ran.stdout + ran.stderr
+        pruned = (entry for entry in recorded_entries(folder / "home") if entry["kind"] == "pruned")
+        worker.pruned = sum(len(entry["call_ids"]) for entry in pruned)
         return worker, _sizes(folder / "home")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -199,7 +201,9 @@ def _table(worker: Worker, how: str, results: dict[str, Tokens]) -> Table:
     table.rows.append(["the last request", *_cells(request_tokens(worker.last))])
     table.rows += [[f"results of {name}", *_cells(size)] for name, size in sorted(results.items())]
     kept = known(worker.last)
-    table.notes.append(f"compressed {worker.summaries} times; {len(told(worker.last))} results stand in the last request")
+    table.notes.append(
+        f"{worker.pruned} results were pruned; compressed {worker.summaries} times; {len(told(worker.last))} results in the last request"
+    )
     table.notes.append(f"of what was known at the beginning, in the last request: {', '.join(kept) or 'nothing'}")
     table.notes += [f"LOST: {name}" for name in FACTS if name not in kept]
     return table

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.ours import MODELS
 
@@ -29,14 +30,19 @@ def run_program(protocol: str, url: str, folder: Path, workspace: Path, prompt: 
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=1_800, check=False, stdin=subprocess.DEVNULL)
 
 
+def recorded_entries(home: Path) -> list[dict[str, Any]]:
+    """What the records of the sessions have, in order."""
+    paths = sorted(home.glob("dragoman/data/sessions/*/*.jsonl"))
+    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def recorded_results(home: Path) -> list[tuple[str, str, str]]:
-    """Tool, text and outcome of each call that the record of the session has. One that ran outside the sandbox is none."""
+    """Tool, text and outcome of each call that the record has. One that ran outside the sandbox is left out."""
+    entries = recorded_entries(home)
+    outside = {entry["call_id"] for entry in entries if entry["kind"] == "tool_started" and entry.get("outside")}
     found: list[tuple[str, str, str]] = []
-    for path in sorted(home.glob("dragoman/data/sessions/*/*.jsonl")):
-        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        outside = {entry["call_id"] for entry in entries if entry["kind"] == "tool_started" and entry.get("outside")}
-        for entry in entries:
-            if entry["kind"] == "tool_finished" and entry["result"]["call_id"] not in outside:
-                text = "\n".join(part.get("text", "") for part in entry["result"]["content"])
-                found.append((entry["result"]["name"], text, entry.get("outcome", "finished")))
+    for entry in entries:
+        if entry["kind"] == "tool_finished" and entry["result"]["call_id"] not in outside:
+            text = "\n".join(part.get("text", "") for part in entry["result"]["content"])
+            found.append((entry["result"]["name"], text, entry.get("outcome", "finished")))
     return found
