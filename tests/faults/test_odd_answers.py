@@ -86,19 +86,32 @@ def test_answers_that_say_nothing_are_reported_as_they_are(protocol: str) -> Non
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
-@pytest.mark.parametrize(
-    "steps", [(), ("Let me see.",), (CallStep("write_file", '{"path":"a"}'),)], ids=["nothing", "text", "a parsed call"]
-)
+@pytest.mark.parametrize("steps", [(), ("Let me see.",)], ids=["nothing", "text"])
 def test_a_malformed_call_is_named_by_the_reason(reason: str, steps: tuple[Step | str, ...]) -> None:
-    """PV08: key on the reason, not on emptiness; the call, if one was parsed, is kept and not to be run."""
+    """PV08: key on the reason, not on emptiness."""
 
     async def malformed(bench: Bench) -> None:
         response = await bench.answer(answer(*steps, Finish(reason, "print(write_file(")))
         assert (response.finish, response.raw_finish) == (FinishReason.MALFORMED_TOOL_CALL, reason)
         assert response.detail == "print(write_file("
-        assert len(response.message.calls) == sum(isinstance(step, CallStep) for step in steps)
+        assert response.message.calls == ()
 
     run("gemini", malformed)
+
+
+def test_the_calls_beside_one_that_gemini_could_not_read_are_good() -> None:
+    """It leaves that one out and says so. A call where it expected none is kept, and not to be run."""
+
+    async def partly(bench: Bench) -> None:
+        call = CallStep("write_file", '{"path":"a"}')
+        response = await bench.answer(answer(call, Finish("MALFORMED_FUNCTION_CALL", "print(write_file(")))
+        assert (response.finish, response.fault) == (FinishReason.TOOL_CALLS, "unreadable_call")
+        assert [each.args for each in response.message.calls] == [{"path": "a"}]
+        assert "(print(write_file()" in response.detail
+        unexpected = await bench.answer(answer(call, Finish("UNEXPECTED_TOOL_CALL", "why")))
+        assert (unexpected.finish, len(unexpected.message.calls)) == (FinishReason.MALFORMED_TOOL_CALL, 1)
+
+    run("gemini", partly)
 
 
 HALF = '{"path": "a.txt", "content": "def f():\\n    ret'
@@ -120,15 +133,19 @@ def test_a_call_cut_by_the_output_limit_is_reported_as_cut(protocol: str) -> Non
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("finish", ["stop", "tool_calls", ""])
-def test_incomplete_arguments_under_a_good_reason_are_a_malformed_call(protocol: str, finish: str) -> None:
-    """PV09: also reported as 'stop' with incomplete JSON. The one call that is whole does not make the answer good."""
+def test_incomplete_arguments_under_a_good_reason_are_that_calls_fault(protocol: str, finish: str) -> None:
+    """PV09: also reported as 'stop' with incomplete JSON. The call that is whole is good, and the next request is valid."""
 
     async def stop(bench: Bench) -> None:
         steps: tuple[Step, ...] = (CallStep("read_file", '{"path":"a"}'), CallStep("write_file", HALF))
         scripted = (Finish(finish),) if finish and protocol != "gemini" else ()
         response = await bench.answer(answer(*steps, *scripted))
-        assert response.finish is FinishReason.MALFORMED_TOOL_CALL
-        assert "write_file" in response.detail
+        assert response.finish is FinishReason.TOOL_CALLS
+        calls = response.message.calls
+        assert [call.name for call in calls] == (["read_file"] if protocol == "gemini" else ["read_file", "write_file"])
+        assert [call.arguments for call in calls[1:]] == ([] if protocol == "gemini" else [HALF]), "as it came"
+        await bench.answer("text: ok", user("hello"), response.message, user(*(tool_result(call, "r") for call in calls)))
+        assert violation(protocol, bench.body()) is None
 
     run(protocol, stop)
 

@@ -18,7 +18,7 @@ from dragoman.values.contracts import Provider
 from dragoman.values.errors import OutputLimit, Refused, StreamBroken
 from dragoman.values.events import Retrying, TextDelta, TurnEvent, TurnFinished
 from dragoman.values.messages import Settings, ToolCall, assistant, tool_result, user
-from dragoman.values.notes import CUT_NOTE
+from dragoman.values.notes import CUT_NOTE, EMPTY_NOTE
 from dragoman.values.record import AnswerRejected, Said
 
 
@@ -118,11 +118,36 @@ def test_attempts_delay_and_temperature_are_settings() -> None:
     assert [request.settings.temperature for request in provider.requests] == [None, 0.7, 0.7, 0.7]
 
 
-def test_an_empty_end_right_after_tool_results_is_a_valid_end() -> None:
-    chat, provider = talk("finish: stop", after_results())
+@pytest.mark.parametrize("empty", ["finish: stop", 'text: "  \\n "', "thought: hm"])
+def test_an_empty_answer_after_tool_results_is_asked_for_once_more_with_a_word_to_go_on(empty: str) -> None:
+    """The same request would give the same answer: so the model is told."""
+    chat, provider = talk(f"{empty}\n---\ntext: Done.", after_results())
+    answer(chat)
+    assert [request.messages[-1].text for request in provider.requests[1:]] == [EMPTY_NOTE]
+    assert chat.history.view.messages[-1].text == "Done."
+    assert all(message.parts for message in chat.history.view.messages), "nothing empty is sent"
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+def test_an_answer_that_stays_empty_after_tool_results_is_an_error(attempts: int) -> None:
+    chat, provider = talk("\n---\n".join(["finish: stop"] * attempts), after_results(), attempts=attempts)
+    with pytest.raises(InvalidAnswer, match="empty answer after its tools had returned"):
+        answer(chat)
+    assert len(provider.requests) == attempts
+    assert [message.text for message in provider.requests[-1].messages].count(EMPTY_NOTE) == (attempts > 1), "it is told once"
+
+
+def test_whoever_wants_no_words_may_allow_an_empty_end_after_tool_results() -> None:
+    chat, provider = talk("finish: stop", after_results(), allow_empty_end=True)
     answer(chat)
     assert len(provider.requests) == 1
     assert all(message.parts for message in chat.history.view.messages), "nothing empty is sent"
+
+
+def test_an_empty_answer_to_a_prompt_is_never_an_end() -> None:
+    chat, provider = talk("finish: stop\n---\ntext: Hi.", allow_empty_end=True)
+    answer(chat)
+    assert len(provider.requests) == 2
 
 
 def test_an_empty_answer_with_another_reason_after_results_is_no_end() -> None:
@@ -163,6 +188,18 @@ def test_cut_calls_twice_end_in_the_output_limit() -> None:
     chat, _ = talk(f"{cut}\n---\n{cut}")
     with pytest.raises(OutputLimit):
         answer(chat)
+
+
+def test_a_call_that_breaks_off_at_the_limit_is_cut_whatever_the_service_says() -> None:
+    """Some servers say `tool_calls` though the output limit ended the answer: nothing is completed there."""
+    half = 'call: write_file {"file_path": "a", "content": "b"\nusage: output=50\nfinish: tool_calls'
+    chat, provider = talk(f"{half}\n---\ntext: In parts, then.", asked(Settings(max_output_tokens=50)))
+    answer(chat)
+    assert provider.requests[1].messages[-1].text == CUT_NOTE
+    assert chat.history.view.open_calls == ()
+    below, _ = talk(half, asked(Settings(max_output_tokens=51)))
+    answer(below)
+    assert [call.name for call in below.history.view.open_calls] == ["write_file"], "it is the scheduler's to judge"
 
 
 def test_words_cut_by_the_output_limit_stand() -> None:

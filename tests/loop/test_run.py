@@ -236,7 +236,7 @@ def test_a_round_is_told_in_order() -> None:
 def test_calls_of_an_answer_that_is_no_good_are_never_told() -> None:
     """PV08, PV09: neither told nor run."""
     script = (
-        'call: look {"what": "a"}\nfinish: MALFORMED_FUNCTION_CALL "x"\n---\n'
+        'call: look {"what": "a"}\nfinish: UNEXPECTED_TOOL_CALL "x"\n---\n'
         'call: look {"what": "b"}\nfinish: length\n---\n'
         'call: look {"what": "c"}\n---\ntext: Done.'
     )

@@ -78,8 +78,8 @@ def test_calls_are_requested_when_the_answer_is_complete() -> None:
     ]
 
 
-def test_a_call_of_a_malformed_answer_is_never_requested() -> None:
-    _, events = turn('call: run_shell {"command": "x"}\nfinish: MALFORMED_FUNCTION_CALL\n---\ntext: Sorry.')
+def test_a_call_that_the_service_did_not_expect_is_never_requested() -> None:
+    _, events = turn('call: run_shell {"command": "x"}\nfinish: UNEXPECTED_TOOL_CALL\n---\ntext: Sorry.')
     assert not [event for event in events if isinstance(event, ToolCallRequested)]
     assert [event for event in events if isinstance(event, Retrying)]
 

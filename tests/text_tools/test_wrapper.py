@@ -431,13 +431,42 @@ BROKEN = '<tool_call>\n{"name": "read_file", "arguments": {"file_path": "a.txt" 
 
 
 @pytest.mark.parametrize("bad", [UNKNOWN, BROKEN])
-@pytest.mark.parametrize("before", ["", "Let me look.\n", f"{CALL}\n", CALL])
+@pytest.mark.parametrize("before", ["", "Let me look.\n"])
 def test_a_call_that_cannot_be_read_stays_text_and_the_model_is_told(bad: str, before: str) -> None:
     response = answered(before + bad)
     assert response.finish is FinishReason.MALFORMED_TOOL_CALL
     assert response.message == assistant(before + bad)
     assert response.fault == "unreadable_call"
     assert "read_file" in response.detail
+
+
+@pytest.mark.parametrize("bad", [UNKNOWN, BROKEN])
+@pytest.mark.parametrize(
+    ("before", "after", "good"),
+    [(f"{CALL}\n", "", 1), (CALL, "", 1), ("", f"\n{CALL}", 1), (f"{CALL}\n", f"\n{CALL}", 2), (f"Let me look.\n{CALL}\n", "", 1)],
+)
+def test_the_calls_beside_one_that_cannot_be_read_are_calls(bad: str, before: str, after: str, good: int) -> None:
+    """One broken call does not throw the answer away: the others run, its text stays text, and the model is told of it."""
+    response = answered(before + bad + after)
+    assert response.finish is FinishReason.TOOL_CALLS
+    assert [call.args for call in response.message.calls] == [{"file_path": "a.txt"}] * good
+    assert bad in response.message.text
+    assert response.fault == "unreadable_call"
+    assert response.detail.startswith(
+        "A tool call in your last answer could not be read, so it was not run; the others of that answer were."
+    )
+    assert replayed(response) == before + bad + after, "it is sent back as it was written"
+
+
+def test_the_model_is_told_where_the_mistake_is() -> None:
+    told = answered(CALL + BROKEN).detail
+    assert "Expecting ',' delimiter, where <HERE> stands: " in told
+    assert '{"file_path": "a.txt"  <HERE> "limit"' in told
+    assert "The arguments of read_file must fit this JSON Schema" in told
+
+
+def test_more_broken_calls_than_can_be_described_are_counted() -> None:
+    assert "- 2 more could not be read either." in answered("\n".join([CALL, *[BROKEN] * 5])).detail
 
 
 _KIMI_CALLS = "".join(
@@ -449,11 +478,12 @@ MISTRAL = '[TOOL_CALLS] [{"name": "read_file", "arguments": {"file_path": "a"}},
 
 
 @pytest.mark.parametrize(("dialect", "text"), [("mistral", MISTRAL), ("kimi_k2", KIMI)])
-def test_one_call_of_several_that_cannot_be_read_keeps_all_from_running(dialect: str, text: str) -> None:
-    """What was to come after it may rely on it."""
+def test_one_call_of_a_block_that_cannot_be_read_leaves_the_others_calls(dialect: str, text: str) -> None:
     response = answered(text, dialect=dialect)
-    assert response.finish is FinishReason.MALFORMED_TOOL_CALL
-    assert response.message == assistant(text)
+    assert response.finish is FinishReason.TOOL_CALLS
+    assert [call.name for call in response.message.calls] == ["read_file"]
+    assert "no tool called nope" in response.detail
+    assert replayed(response, dialect) == text
 
 
 @pytest.mark.parametrize(

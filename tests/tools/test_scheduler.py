@@ -85,7 +85,8 @@ def test_output_is_shown_while_the_tool_runs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("{", "not valid JSON"),
+        ("{", "break off before the JSON object is complete"),
+        ('{"file_path": "a" "b"}', "Expecting ',' delimiter, line 1 column 19"),
         ('{"file_path": NaN}', "not valid JSON"),
         ('["a.py"]', "not a JSON object"),
         ('"a.py"', "not a JSON object"),

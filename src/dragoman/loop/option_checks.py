@@ -276,7 +276,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "max_depth": whole(0),
         "max_hand_overs": whole(0),
     },
-    AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "sleep": function},
+    AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "allow_empty_end": flag, "sleep": function},
     LoopLimits: dict.fromkeys(LoopLimits.__struct_fields__, whole(0)),
     ContextSettings: {"prune": a(PruneSettings), "compress": a(CompressSettings)},
     PruneSettings: {

@@ -191,6 +191,9 @@ class AnswerPolicy(msgspec.Struct, frozen=True):
     """Longest answer, its thinking and the arguments of its calls included. A longer one is stopped: AnswerTooLong. 0: no bound."""
     max_events: int = MAX_ANSWER_EVENTS
     """The same for the pieces it comes in."""
+    allow_empty_end: bool = False
+    """Whether an empty answer right after tool results ends the run. By default it is requested once more with a word to go on, and then
+    it is an error."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
 
 

@@ -134,6 +134,8 @@ class Run(RunHandle[T]):
                     return
                 continue
             reports = await self._carry_out(answer.message.calls)
+            if answer.fault == "unreadable_call" and not self._pending:
+                self._tell_unread(answer)
             if words and not self._pending:
                 self._history.say(user(words), "hook")
             elif self._typed is not None and not self._pending and self._typed.take_reports(reports):
@@ -229,6 +231,12 @@ class Run(RunHandle[T]):
         if self._session.purse is not None:
             self._session.purse.require_rest()
         return reports
+
+    def _tell_unread(self, answer: Response) -> None:
+        """Beside the calls that ran there were others that could not be read."""
+        from dragoman.text_tools.call_note import feedback_message
+
+        self._history.say(feedback_message(answer.detail), "feedback")
 
     def _follow_hand_over(self, reports: Sequence[CallReport]) -> None:
         """A tool has returned an agent: from here on that one has the conversation."""

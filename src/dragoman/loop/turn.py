@@ -13,6 +13,7 @@ from contextlib import aclosing
 import msgspec
 
 from dragoman.base.words import say
+from dragoman.loop.answer_faults import fault_of, oversized_call, refusal_of, with_true_finish
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
@@ -34,7 +35,7 @@ from dragoman.values.events import (
     TurnFinished,
 )
 from dragoman.values.messages import FinishReason, Message, Request, Response, user
-from dragoman.values.notes import CUT_NOTE, MALFORMED_NOTE
+from dragoman.values.notes import CUT_NOTE, EMPTY_NOTE, MALFORMED_NOTE
 from dragoman.values.partial import Arrived, Pieces
 from dragoman.values.parts import says_something
 from dragoman.values.record import Said
@@ -43,8 +44,6 @@ from dragoman.values.usage import Usage, usage_told
 UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
 """How often a model that writes calls as text is told in one turn what is wrong with one."""
-MAX_ARGUMENT_CHARS = 2_000_000
-"""Several times the longest answer any model gives."""
 _SHOWN = (TextDelta, ThoughtDelta, PromptRead, ResponseStarted, CitationAdded, Retrying, RequestDelayed)
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
 
@@ -74,6 +73,7 @@ class Turn:
         """Where the answer has to be in words, what the model is told: it has called enough."""
         self._watch = watch
         """Told all that comes, what a run does not tell included."""
+        self._follows_results = False
         self.response: Response | None = None
         self.pieces = Pieces()
         """What came before the service paused its answer, recorded as it came."""
@@ -105,6 +105,7 @@ class Turn:
 
     async def _answer(self) -> AsyncGenerator[TurnEvent, None]:
         attempt, unreadable, history, pieces = 1, 0, self._history, self.pieces
+        self._follows_results = self._after_results()
         if self._reminder is not None and history.view.messages[-1:] != (self._reminder,):
             history.say(self._reminder, "answer_now")
         while True:
@@ -128,7 +129,8 @@ class Turn:
             if pieces.take(finished):
                 history.answer(finished)
                 continue
-            if finished.fault == "unreadable_call":
+            finished = with_true_finish(finished, self._max_output_tokens())
+            if finished.fault == "unreadable_call" and not finished.message.calls:
                 unreadable += 1
                 fault = self._record_unreadable(finished, unreadable)
             else:
@@ -192,25 +194,34 @@ class Turn:
         after_results = self._after_results()
         said = self._history.answer(response)
         if response.finish in _REFUSALS:
-            self._history.reject(said, str(_refusal(response)))
-            raise Refused(_refusal(response), provider=self._model.provider.name)
+            self._history.reject(said, str(refusal_of(response)))
+            raise Refused(refusal_of(response), provider=self._model.provider.name)
         if response.finish is FinishReason.LENGTH:
             return self._record_cut(response, said, last=last)
-        fault = fault_of(response, after_results=after_results)
+        if self._is_end(response, after_results=after_results):
+            self._history.reject(said, "nothing was said: the end of the run")
+            return ""
+        fault = fault_of(response, after_results=self._follows_results)
         if not fault:
-            if not says_something(response.message):
-                self._history.reject(said, "nothing was said: the end of the run")
             return ""
         self._history.reject(said, str(fault), self._policy.temperature)
         if response.finish is FinishReason.MALFORMED_TOOL_CALL:
             detail = response.detail or response.raw_finish or "malformed"
             self._history.say(user(MALFORMED_NOTE.format(detail=detail)), "malformed")
-        elif too_long := _too_long(response):
+        elif too_long := oversized_call(response):
             self._history.say(user(MALFORMED_NOTE.format(detail=too_long)), "malformed")
+        elif after_results:
+            self._history.say(user(EMPTY_NOTE), "empty")  # the same request would give the same answer
         if last:
             key = "loop.invalid_answer" if self._policy.attempts == 1 else "loop.invalid_answers"
             raise InvalidAnswer(say(key, fault=fault, times=self._policy.attempts), provider=self._model.provider.name)
         return fault
+
+    def _is_end(self, response: Response, *, after_results: bool) -> bool:
+        """Whether an answer that says nothing is where the run ends: it has said it in the pieces before, or nobody wants words."""
+        if says_something(response.message) or response.finish is not FinishReason.STOP:
+            return False
+        return bool(self.pieces) or (after_results and self._policy.allow_empty_end)
 
     def _record_unreadable(self, response: Response, count: int) -> str:
         """A call written as text that could not be read. The answer stays, as text, and the model is told what is wrong. If it fails again
@@ -248,28 +259,6 @@ class Turn:
         messages = self._history.view.messages
         return bool(messages) and bool(messages[-1].results or self.pieces)
 
-
-def fault_of(response: Response, *, after_results: bool) -> str:
-    """Why an answer cannot be used, or nothing. It goes by the reason it ended, not by emptiness alone."""
-    if response.finish is FinishReason.MALFORMED_TOOL_CALL:
-        detail = f" ({response.detail})" if response.detail else ""
-        return say("loop.unreadable_call", detail=detail)
-    if too_long := _too_long(response):
-        return say("loop.oversized_call", detail=too_long)
-    if says_something(response.message) or (after_results and response.finish is FinishReason.STOP):
-        return ""
-    return say("loop.empty_answer")
-
-
-def _too_long(response: Response) -> str:
-    """Arguments no model can have meant: with them in view, no request would fit any more."""
-    for call in response.message.calls:
-        if len(call.arguments) > MAX_ARGUMENT_CHARS:
-            return f"the arguments of {call.name} have {len(call.arguments):,} characters, and {MAX_ARGUMENT_CHARS:,} are the most"
-    return ""
-
-
-def _refusal(response: Response) -> str:
-    word = response.raw_finish or response.finish.value
-    why = f": {response.detail}" if response.detail else ""
-    return say("loop.refused", word=word, why=why)
+    def _max_output_tokens(self) -> int:
+        profile = self._model.provider.profile(self._history.view.model)
+        return self._history.view.settings.max_output_tokens or (profile.max_output_tokens if profile.known else 0)

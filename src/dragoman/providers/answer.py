@@ -21,11 +21,14 @@ from dragoman.values.events import (
     UsageUpdated,
 )
 from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, SafetyRating, Text, Thought, ToolCall
+from dragoman.values.notes import PARTLY_READ
 from dragoman.values.partial import AnswerBound
 from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
 
 Piece = tuple[Literal["text", "thought"], str]
+MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
+"""Gemini's word for an answer with a call that it could not read itself and leaves out. The calls beside it are good."""
 _CLOSERS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
@@ -157,9 +160,10 @@ class AnswerBuilder:
         message = Message("assistant", tuple(part for part in self._parts if part != _EMPTY_TEXT))
         if reason is FinishReason.STOP and message.calls:
             reason = FinishReason.TOOL_CALLS  # some services say stop for both
-        if reason is FinishReason.TOOL_CALLS and (broken := _incomplete_call(message)):
-            reason, detail = FinishReason.MALFORMED_TOOL_CALL, f"the arguments of {broken} are not complete JSON"
-        response = Response(message, reason, raw_reason, self.usage, self.response_id, self.model_version, detail, self.fault, self.ratings)
+        fault = self.fault
+        if reason is FinishReason.MALFORMED_TOOL_CALL and raw_reason == MALFORMED_CALL and message.calls:
+            reason, fault, detail = FinishReason.TOOL_CALLS, "unreadable_call", PARTLY_READ.format(detail=detail or raw_reason)
+        response = Response(message, reason, raw_reason, self.usage, self.response_id, self.model_version, detail, fault, self.ratings)
         return ResponseFinished(reason, response)
 
     # --- helpers
@@ -200,20 +204,6 @@ def _split_half(delta: str) -> tuple[str, str]:
     return jsontext.valid_unicode(delta), ""
 
 
-def _incomplete_call(message: Message) -> str:
-    for call in message.calls:
-        try:
-            jsontext.decode(call.arguments)
-        except jsontext.NotJSON as error:
-            if not _is_only_too_deep(error):
-                return call.name
-    return ""
-
-
-def _is_only_too_deep(error: jsontext.NotJSON) -> bool:
-    return isinstance(error.__cause__, RecursionError)
-
-
 class ThinkTags:
     """Parts an answer's text into thinking and text, however it is cut.
 
@@ -230,8 +220,8 @@ class ThinkTags:
 
     @property
     def is_over(self) -> bool:
-        """Whether the answer itself has begun: from here on all text is text."""
-        return self._state == "text"
+        """Whether the answer itself has begun and nothing of it is held back: from here on all text is text."""
+        return self._state == "text" and not self._held
 
     def leave_text_alone(self) -> None:
         """The service reads the thinking itself, and sends it in a field of its own."""

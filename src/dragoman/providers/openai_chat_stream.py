@@ -109,7 +109,8 @@ class Decoder:
         _keep_details(self._answer, self._details, self._to)
         refusal = "".join(self._refused)
         reason = _finish_reason(self._finish, self._native_finish, refusal, self._to)
-        return [*events, *self._answer.close(reason, self._finish, refusal)]
+        raw = self._native_finish if reason is FinishReason.MALFORMED_TOOL_CALL else self._finish
+        return [*events, *self._answer.close(reason, raw, refusal)]
 
     def _fail(self, chunk: Any) -> list[StreamEvent]:
         self._failed_call = failed_call(chunk)
@@ -252,8 +253,9 @@ def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
         text = arguments if isinstance(arguments, str) else jsontext.dumps(arguments or {})
         answer.add_call(call.get("id") or "", function.get("name") or "", text)
     _keep_details(answer, message.get("reasoning_details") or [], to)
-    reason = _finish_reason(finish, choice.get("native_finish_reason") or "", refusal, to)
-    return answer.finish(reason, finish, refusal).response
+    native = choice.get("native_finish_reason") or ""
+    reason = _finish_reason(finish, native, refusal, to)
+    return answer.finish(reason, native if reason is FinishReason.MALFORMED_TOOL_CALL else finish, refusal).response
 
 
 def _read_content(answer: AnswerBuilder, message: dict[str, Any], to: Destination) -> None:

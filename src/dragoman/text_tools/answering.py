@@ -69,8 +69,9 @@ class AnswerReader:
         return [event]
 
     def read_response(self, response: Response) -> Response:
-        self._parser.feed("".join(part.text for part in response.message.parts if isinstance(part, Text)))
-        self._parser.finish(response.finish.value)
+        read = self._parser.feed("".join(part.text for part in response.message.parts if isinstance(part, Text)))
+        for event in (*read, *self._parser.finish(response.finish.value)):
+            self._stream_events(event)  # calls get the ids that they would have if it were streamed
         return self._finish_response(response, self._parser.result)
 
     # --- while it streams
@@ -112,13 +113,16 @@ class AnswerReader:
         is_native = self._options.is_native
         if is_native and (response.message.calls or any(call.problems for call in parsed.calls)):
             parsed = _calls_as_text(parsed)
-        faults = () if is_native else unreadable_calls(parsed)
+        faults = () if is_native and not parsed.calls else unreadable_calls(parsed)
         if faults and response.finish is FinishReason.LENGTH:
             cut = msgspec.structs.replace(response, fault="cut_in_call") if is_cut(parsed, faults) else response
             return self._with_parts(cut, parsed, response.finish, response.detail)
         if faults:
-            detail = render_feedback(faults, self._options.tools, self._options.dialect)
+            dialect = parsed.calls[0].dialect if is_native else self._options.dialect
+            detail = render_feedback(faults, self._options.tools, dialect, others_ran=bool(parsed.calls))
             unreadable = msgspec.structs.replace(response, fault="unreadable_call")
+            if parsed.calls:  # they run, and the model is told of the rest beside their results
+                return self._with_parts(unreadable, parsed, FinishReason.TOOL_CALLS, detail)
             return self._with_parts(unreadable, _calls_as_text(parsed), FinishReason.MALFORMED_TOOL_CALL, detail)
         if parsed.calls and response.finish is FinishReason.STOP:
             return self._with_parts(response, parsed, FinishReason.TOOL_CALLS, response.detail)

@@ -5,6 +5,7 @@ It is sent as user text, and the answer stays unchanged, so the conversation is 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.text import closest
+from dragoman.base.text import clip, closest
 from dragoman.text_tools.align import AlignedCall, UnknownTool, align
 from dragoman.text_tools.calls import Call, Parsed, Rejected
 from dragoman.text_tools.ledger import MENTIONED
@@ -22,7 +23,11 @@ from dragoman.text_tools.render import render_calls
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.notes import FEEDBACK_BEGINS
 
-NOTHING_RUN = "so none of that answer's calls was run."
+NOT_RUN = "so it was not run."
+OTHERS_RAN = "so it was not run; the others of that answer were."
+BEGAN = "It began: {text}"
+MISTAKE = "{what}, where <HERE> stands: {around}"
+MORE = "- {count} more could not be read either."
 WRITE_IT = "Write it again, exactly like this:"
 WRITE_LIKE = "Write it like this, with your own values:"
 SCHEMA = "The arguments of {name} must fit this JSON Schema: {schema}"
@@ -46,12 +51,16 @@ _DECORATION = " \t\r\n\"'`[-*•"
 _NAMED = re.compile(r"[\s\"'`\[\-*•]*(?:`{3,}[\w+#.\-]*\s*)?[^\W\d](?:\\?[\w.\-])*\s?\(")
 """An answer that begins with a call without a marker meant it."""
 _FENCE = re.compile(r"`{3,}[\w-]*$")
+_NAME_FIELD = re.compile(r'"name"\s*:\s*"([\w.\-]{1,64})"')
+"""The tool's name in a call that is not JSON."""
 _WRAPPED = re.compile(r"(?:`{3,}[\w-]*\s*)?\{\s*[\"']tool_calls?[\"']\s*:")
 MAX_REPORTED = 3
 """Rejected calls described at once."""
 MAX_SCHEMA_CHARS = 4_000
 MAX_NAMES = 40
 MAX_REASON_CHARS = 300
+SHOWN_CHARS = 160
+"""How much of what the model wrote is quoted to it."""
 
 
 def unreadable_calls(parsed: Parsed) -> tuple[Rejected, ...]:
@@ -100,17 +109,21 @@ def _follows_call(parsed: Parsed, start: int) -> bool:
     return bool(before) and before[-1].kind in ("call", "marker")
 
 
-def render_feedback(rejected: Sequence[Rejected], tools: Toolset, dialect: str) -> str:
-    """The feedback for the model; empty if nothing was rejected."""
+def render_feedback(rejected: Sequence[Rejected], tools: Toolset, dialect: str, *, others_ran: bool = False) -> str:
+    """The feedback for the model; empty if nothing was rejected. `others_ran`: other calls of the same answer could be read."""
     if not rejected:
         return ""
     described = [_describe(each, tools, dialect) for each in rejected[:MAX_REPORTED]]
-    return "\n\n".join([f"{FEEDBACK_BEGINS}, {NOTHING_RUN}", *described])
+    if len(rejected) > MAX_REPORTED:
+        described.append(MORE.format(count=len(rejected) - MAX_REPORTED))
+    return "\n\n".join([f"{FEEDBACK_BEGINS}, {OTHERS_RAN if others_ran else NOT_RUN}", *described])
 
 
 def _describe(rejected: Rejected, tools: Toolset, dialect: str) -> str:
     name, call = _find_intended_call(rejected, tools)
     lines = [f"- {_sentence(rejected.reason)}"]
+    if call is None and (written := rejected.text.strip()):
+        lines.append(_find_mistake(written) or BEGAN.format(text=clip(written, SHOWN_CHARS)))
     if not name:
         near = rejected.suggestions or tuple(closest(rejected.name, tools.names, 3))
         lines.append(MEANT.format(names=" or ".join(near)) if near else ONE_OF.format(names=", ".join(tools.names[:MAX_NAMES])))
@@ -122,11 +135,28 @@ def _describe(rejected: Rejected, tools: Toolset, dialect: str) -> str:
     return "\n".join([*lines, WRITE_IT if call else WRITE_LIKE, render_calls([example], dialect)])
 
 
+def _find_mistake(written: str) -> str:
+    """What a strict JSON parser finds wrong first, and where; empty if the text has no object, or a valid one."""
+    start = written.find("{")
+    if start < 0:
+        return ""
+    try:
+        json.JSONDecoder().raw_decode(written, start)
+    except json.JSONDecodeError as error:
+        at = error.pos
+        around = f"{written[max(at - SHOWN_CHARS // 2, 0) : at]} <HERE> {written[at : at + SHOWN_CHARS // 4]}"
+        return MISTAKE.format(what=error.msg.removesuffix(" starting at"), around=around)
+    except (ValueError, RecursionError):
+        pass
+    return ""
+
+
 def _find_intended_call(rejected: Rejected, tools: Toolset) -> tuple[str, Call | None]:
     """The tool that was intended, and the call if it can be read with any tool name."""
     read = parse(rejected.text, None) if rejected.text else None
     found = read.calls[0] if read is not None and len(read.calls) == 1 else None
-    written = rejected.name or (found.name if found else "")
+    named = _NAME_FIELD.search(rejected.text) if found is None else None
+    written = rejected.name or (found.name if found else named[1] if named else "")
     if not written:
         return "", None
     names = [written, *rejected.suggestions[:1]]

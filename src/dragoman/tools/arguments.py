@@ -50,13 +50,26 @@ def decode_arguments(text: str, max_chars: int = MAX_ARGUMENT_CHARS) -> tuple[di
         return {}, f"its arguments are nested deeper than {jsontext.MAX_DEPTH} levels. Send a flatter object"
     try:
         value = jsontext.decode(jsontext.clean(text))
-    except jsontext.NotJSON as error:
-        return {}, f"its arguments are not valid JSON ({error}). Send one JSON object"
+    except jsontext.NotJSON:
+        from dragoman.tools.broken_json import describe_fault
+
+        return {}, describe_fault(text)
     if not isinstance(value, dict):
         return {}, f"its arguments are not a JSON object but {text[:40]!r}. Send one JSON object with named fields"
     if _count_members(value) != _count_written_members(text):
         return {}, "its arguments hold the same field twice, and which was meant cannot be known. Send each field once"
     return _with_whole_numbers(value), ""
+
+
+def name_parameters(spec: ToolSpec) -> str:
+    """What the tool takes, for a model whose arguments could not be read: empty if that is not known."""
+    schema = _schema(spec.parameters)
+    declared = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(declared, dict) or not declared:
+        return ""
+    required = schema.get("required") or ()
+    named = [f"{name} (required)" if name in required else name for name in list(declared)[:MAX_NAMED]]
+    return f"\nThe parameters of {spec.name} are: {', '.join(named)}."
 
 
 def _count_members(value: Any) -> int:

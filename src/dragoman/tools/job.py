@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.tools import results
-from dragoman.tools.arguments import check_arguments, decode_arguments, read_arguments
+from dragoman.tools.arguments import check_arguments, decode_arguments, name_parameters, read_arguments
 from dragoman.tools.registry import Registry
 from dragoman.values.calls import Align, Intent, Later, MeantCall, Tool, ToolOutput
 from dragoman.values.events import ToolCallFinished, ToolState
@@ -177,7 +177,9 @@ def read_call(job: Job, registry: Registry, align: Align | None, max_chars: int)
     """Find the tool and its arguments. A call that does not fit is taken as it was meant, if that is clear; else it has ended."""
     call = job.call
     args, fault = decode_arguments(call.arguments, max_chars)
-    problem = f"{call.name} was not run: {fault}." if fault else check_arguments(job.tool.spec, args) if job.tool is not None else ""
+    if fault and len(call.arguments) <= max_chars:
+        call, args, fault = _mend_call(job, fault)
+    problem = _problem(job, args, fault)
     is_fit = job.tool is not None and not problem
     meant = align(call, args, registry.specs) if align is not None and not fault and (not is_fit or call.opaque is not None) else None
     if meant is not None and _take_meant(job, registry.get(meant.call.name), meant):
@@ -190,13 +192,34 @@ def read_call(job: Job, registry: Registry, align: Align | None, max_chars: int)
         job.end(results.error_output(problem, "invalid_arguments"), "failed")
 
 
+def _problem(job: Job, args: dict[str, Any], fault: str) -> str:
+    if job.tool is None:
+        return fault
+    return f"{job.call.name} was not run: {fault}.{name_parameters(job.tool.spec)}" if fault else check_arguments(job.tool.spec, args)
+
+
+def _mend_call(job: Job, fault: str) -> tuple[ToolCall, dict[str, Any], str]:
+    """The call with its arguments mended, where they are not JSON but only one reading is possible; else as it is, with its fault."""
+    from dragoman.tools.broken_json import mend_arguments
+
+    mended = mend_arguments(job.call.arguments)
+    if mended is None:
+        return job.call, {}, fault
+    args, problem = decode_arguments(mended[0])
+    if problem:
+        return job.call, {}, fault
+    job.meant = msgspec.structs.replace(job.call, arguments=mended[0])
+    job.repairs = mended[1]
+    return job.meant, args, ""
+
+
 def _take_meant(job: Job, tool: Tool | None, meant: MeantCall) -> bool:
     if tool is None:
         return False
     args, problem = read_arguments(tool.spec, meant.call.arguments)
     if problem:
         return False
-    job.tool, job.meant, job.args, job.repairs = tool, meant.call, args, meant.repairs
+    job.tool, job.meant, job.args, job.repairs = tool, meant.call, args, (*job.repairs, *meant.repairs)
     return True
 
 

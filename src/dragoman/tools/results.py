@@ -63,7 +63,8 @@ def stopped_output(why: str, *, began: bool, read_only: bool, abandoned: bool, r
 def add_repair_note(output: ToolOutput, repairs: tuple[str, ...]) -> ToolOutput:
     """The model must know how its call was read, and which names to use."""
     told = truncate(jsontext.valid_unicode("; ".join(repairs)), MAX_NOTE_CHARS)
-    note = f"[this call was read with {told}: use the names and types that the tool declares]\n"
+    wanted = "use the names and types that the tool declares" if any("→" in each for each in repairs) else "send valid JSON"
+    note = f"[this call was read with {told}: {wanted}]\n"
     return msgspec.structs.replace(output, content=tuple(_merge_texts((Text(note), *output.content))))
 
 

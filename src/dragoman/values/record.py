@@ -69,10 +69,10 @@ class Configured(_Entry, frozen=True, tag="configured"):
 
 
 Speaker = Literal["person", "model", "program"]
-About = Literal["", "environment", "changed", "cut", "malformed", "loop", "answer_now", "feedback", "output", "hook", "background"]
+About = Literal["", "environment", "changed", "cut", "malformed", "loop", "answer_now", "feedback", "output", "hook", "background", "empty"]
 """The subject of a note from the program to the model: the environment, changes in it, a truncated answer, a call that could not be
 parsed (native or written as text), a loop, that it must answer now, an answer that is not of the type asked for, what a hook has to say,
-that a background command has ended.
+that a background command has ended, an empty answer after tool results.
 Empty for other speakers."""
 
 

@@ -143,6 +143,7 @@ TEXTS = {
     "loop.too_short_to_drop": "the result of entry {seq} is no longer than its placeholder",
     "loop.nothing_chosen": "nothing was chosen for entry {seq}, so there is nothing to undo",
     "loop.empty_answer": "the model gave an empty answer",
+    "loop.empty_after_results": "the model gave an empty answer after its tools had returned",
     "loop.unreadable_call": "the model wrote a tool call that could not be read{detail}",
     "loop.oversized_call": "the model wrote a tool call that cannot be sent back to it ({detail})",
     "loop.invalid_answer": "{fault}; try again, or choose another model",

@@ -133,6 +133,7 @@ TEXTS = {
     "loop.too_short_to_drop": "条目 {seq} 的结果并不比替代它的内容更长",
     "loop.nothing_chosen": "没有对条目 {seq} 作过选择，因此没有可撤销的内容",
     "loop.empty_answer": "模型给出了空的回答",
+    "loop.empty_after_results": "工具返回结果后，模型给出了空的回答",
     "loop.unreadable_call": "模型写了无法读懂的工具调用{detail}",
     "loop.oversized_call": "模型写了无法再发回给它的工具调用（{detail}）",
     "loop.invalid_answer": "{fault}；请再试一次，或选择另一个模型",
