@@ -33,7 +33,7 @@ GOOD = "text: All is well."
 
 def quick_catalog() -> Catalog:
     """The catalog with a model on every service that is not waited for."""
-    row = {"models": {"quick": {"first_event_s": QUICK_S, "between_events_s": QUICK_S}}}
+    row = {"models": {"quick": {"first_event_s": QUICK_S, "between_events_s": QUICK_S, "pings_only_s": 2 * QUICK_S}}}
     return builtin_catalog().with_rows({name.partition("/")[0]: row for name in MODELS.values()})
 
 

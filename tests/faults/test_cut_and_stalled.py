@@ -13,7 +13,7 @@ from dragoman.providers.connect import connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script import Script
-from dragoman.testing.script_steps import CallStep, CutStep, Fail, Ping, RawStep, Say, Stall, Think, Wait, answer
+from dragoman.testing.script_steps import CallStep, CutStep, Fail, Ping, RawStep, Say, Stall, Step, Think, Wait, answer
 from dragoman.values.errors import ConnectionFailed, RateLimited, StreamBroken, TimedOut, Unauthorized
 from dragoman.values.events import ResponseFinished, TextDelta
 from dragoman.values.messages import FinishReason, assistant
@@ -165,7 +165,8 @@ SILENCES = {
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("silence", SILENCES)
 def test_silence_ends_in_a_timeout_whatever_the_bytes_do(protocol: str, silence: str) -> None:
-    """PV02: timeouts are on events, first and between; pings, comments and bytes do not reset them. The turn ends retryable."""
+    """PV02: timeouts are on events, first and between. Bytes do not reset them; pings and comments do, but not for ever. The turn ends
+    retryable."""
 
     async def wait_for_it(bench: Bench) -> None:
         events, error = await bench.fails(always(SILENCES[silence]))
@@ -185,6 +186,21 @@ def test_every_event_gives_the_service_time_for_the_next(protocol: str) -> None:
         assert (await bench.answer(answer(*beats))).message == assistant("abcdef")
 
     run(protocol, slow_but_alive, quick=True)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("said", "sign"), [("", Ping(1)), ("a", Ping(1)), ("a", RawStep(b": still here\n\n")), ("", RawStep(b": still here\n"))]
+)
+def test_pings_and_comments_are_life(protocol: str, said: str, sign: Step) -> None:
+    """M6: a model that thinks for long is heard of in pings alone. Nothing of an answer has to come before them."""
+
+    async def slow_but_pinging(bench: Bench) -> None:
+        silence = (Wait(QUICK_S * 0.6), sign, Wait(QUICK_S * 0.6))  # longer than the service may be silent, shorter than it may only ping
+        begun = (Say(said),) if said else ()
+        assert (await bench.answer(answer(*begun, *silence, Say("b")))).message == assistant(said + "b")
+
+    run(protocol, slow_but_pinging, quick=True)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

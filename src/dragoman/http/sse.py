@@ -29,12 +29,16 @@ class SSEDecoder:
         self._buffer = bytearray()
         self._after_cr = False
         self._at_start = True
+        self.heartbeats = 0
+        """How many chunks brought a comment: services send one now and then to say that they are at work."""
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         if self._after_cr or b"\r" in chunk:
             chunk = self._with_plain_newlines(chunk)
         buffer = self._buffer
         search_from = max(len(buffer) - 1, 0)
+        if b"\n:" in chunk or (chunk.startswith(b":") and (not buffer or buffer.endswith(b"\n"))):
+            self.heartbeats += 1
         buffer += chunk
         events: list[ServerEvent] = []
         begin = 0

@@ -36,6 +36,10 @@ class EventsOrDocument:
         self._document: bytearray | None = None
         self._is_begun = False
 
+    @property
+    def heartbeats(self) -> int:
+        return self._events.heartbeats
+
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         if not self._is_begun and (begin := chunk.lstrip()):
             self._is_begun = True

@@ -35,7 +35,8 @@ MAX_SILENT_BYTES = 64 * 1024 * 1024
 async def decode_answer(
     answer: HttpResponse, decoder: StreamDecoder, framing: Framing, profile: Profile, deadline: float
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Bytes → events. Time is counted between events that mean something: pings and comments do not reset it."""
+    """Bytes → events. Time is counted between signs of life: an event, a ping, a comment, but not the bytes of half an event. A service
+    that only pings is waited for no longer than `Profile.pings_only_s`."""
     with closing(Deadline(deadline)) as limit:
         async with aclosing(answer.chunks()) as chunks:
             async with aclosing(_events(chunks, decoder, framing, profile, limit)) as events:
@@ -57,7 +58,8 @@ async def _events(
     """The events of a body, up to its end or the answer's."""
     clock = asyncio.get_running_loop().time
     chunk: bytes | None = b""
-    silent_bytes = 0
+    silent_bytes = heartbeats = 0
+    pinged_until = clock() + profile.pings_only_s
     while chunk is not None:
         try:
             chunk = await limit.next(chunks)
@@ -67,9 +69,11 @@ async def _events(
             raise TimedOut(say("providers.stalled")) from None
         except ConnectionFailed as error:
             raise StreamBroken(say("providers.cut_in_stream")) from error
+        is_pinged = False
         for name, data in framing.feed(chunk) if chunk is not None else framing.close():
             events = _fed(decoder, name, data)
             if events is None:
+                is_pinged = True  # or of a kind that nobody knows: the service is at work
                 continue
             for event in events:
                 yield event
@@ -77,9 +81,15 @@ async def _events(
             if silent_bytes > MAX_SILENT_BYTES:
                 raise StreamBroken(say("providers.says_nothing", most=MAX_SILENT_BYTES), retryable=False)
             # Counted from here: the time a reader takes over an event is not the service's.
-            limit.at = clock() + (TRAILING_S if decoder.complete else profile.between_events_s)
+            now = clock()
+            limit.at = now + (TRAILING_S if decoder.complete else profile.between_events_s)
+            pinged_until = now + profile.pings_only_s
             if decoder.ended:
                 return  # nothing behind the end counts, whether it came in the same chunk or in another
+        beats = getattr(framing, "heartbeats", 0)
+        if (is_pinged or beats > heartbeats) and not decoder.complete:
+            heartbeats = beats
+            limit.at = max(limit.at, min(clock() + profile.between_events_s, pinged_until))
 
 
 def _held_back(decoder: StreamDecoder) -> list[StreamEvent]:

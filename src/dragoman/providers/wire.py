@@ -44,6 +44,8 @@ class Framing(Protocol):
         """The body has ended."""
         ...
 
+    # One that knows signs of life which are no events (the comments of server-sent events) counts them in `heartbeats`.
+
 
 class StreamDecoder(Protocol):
     """Wire events in, StreamEvents out. Sans-IO."""

@@ -134,6 +134,9 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     # --- waiting, on events and not on bytes
     first_event_s: float = 60.0
     between_events_s: float = 120.0
+    """Between two signs of life: events of the answer, pings, and the comments that a service sends while it is at work."""
+    pings_only_s: float = 1_800.0
+    """How long signs of life keep a stream open in which nothing of the answer comes."""
 
     def effort_word(self, asked: str) -> str | None:
         """Our word for effort (off, low, medium, high, max) in one the model takes; None if it takes none at all."""
