@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.loop.guard import LoopGuard
+from dragoman.loop.guard import LoopGuard, is_polling
 from dragoman.loop.options import LoopLimits
+from dragoman.tools.registry import Registry
+from dragoman.values.calls import Tool, WrappingTool
 from dragoman.values.messages import ToolCall
+from scheduling import PlainTool
 
 
 def call(name: str = "read_file", arguments: str = '{"file_path":"a"}') -> ToolCall:
@@ -57,6 +63,33 @@ def test_the_same_failing_call_three_times_whatever_lies_between() -> None:
 def test_a_success_in_between_clears_the_failures() -> None:
     guard = LoopGuard(LoopLimits(same_call=0))
     assert [guard.check_call(call("edit"), failed=failed) for failed in (True, True, False, True, True)] == [""] * 5
+
+
+def test_a_polled_tool_may_be_called_again_and_again_and_parts_what_is_around_it() -> None:
+    guard = LoopGuard()
+    for _ in range(50):
+        assert guard.check_call(call("status"), failed=False, polled=True) == ""
+        assert guard.check_call(call("status"), failed=True, polled=True) == "", "a service may be away for a while"
+        assert guard.check_call(call("sleep"), failed=False) == "", "not in a row"
+
+
+def test_who_polls_is_said_by_the_tool_or_by_the_limits() -> None:
+    class Indirect(PlainTool):
+        def stands_for(self, args: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]]:
+            return plain, args
+
+    plain, polled, indirect = PlainTool("mcp__ci__status"), PlainTool("look"), Indirect("call_tool")
+    setattr(polled, "polled", True)  # noqa: B010
+    registry = Registry([plain, polled, indirect, WrappingTool(PlainTool("other"))])
+    named = LoopLimits(polled=("mcp__ci__*", "gone"))
+
+    def polling(name: str, limits: LoopLimits | None = None, arguments: str = "{}") -> bool:
+        return is_polling(ToolCall("1", name, arguments), registry, limits or LoopLimits())
+
+    assert [polling(name) for name in ("mcp__ci__status", "look", "call_tool", "other", "gone")] == [False, True, False, False, False]
+    assert [polling(name, named) for name in ("mcp__ci__status", "look", "call_tool", "other", "gone")] == [True, True, True, False, True]
+    assert polling("shell_output", arguments='{"id": "bg1", "wait_s": 5}'), "whoever waits does not spin"
+    assert not polling("shell_output", arguments='{"id": "bg1"}')
 
 
 def test_text_that_repeats_itself_is_noticed() -> None:

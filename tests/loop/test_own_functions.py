@@ -10,7 +10,8 @@ import pydantic
 import pytest
 
 import dragoman as dm
-from dragoman.options import ToolOptions
+from dragoman.errors import LoopDetected, TurnLimit
+from dragoman.options import LoopLimits, ToolOptions
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.events import ToolCallFinished
 
@@ -90,3 +91,28 @@ def test_what_pydantic_refuses_is_told_to_the_model(arguments: str, told: str) -
     (result,) = provider.requests[1].messages[-1].results
     assert result.is_error
     assert told in result.text
+
+
+def poll(times: int, *, polled: bool, limits: dm.Limits | None = None) -> dm.Result:
+    left = times
+
+    def status(build: str) -> str:
+        """How a build stands."""
+        nonlocal left
+        left -= 1
+        return "running" if left else "done"
+
+    script = f'answer: times={times}\ncall: status {{"build": "7"}}\n---\ntext: It is done.'
+    agent = dm.Agent(ScriptedProvider(script), tools=[dm.tool(status, read_only=True, polled=polled)], limits=limits or dm.Limits())
+    with agent:
+        return agent.run_sync("Wait for build 7.")
+
+
+def test_a_tool_may_be_polled_as_often_as_there_are_turns() -> None:
+    """M12: with native tools, the same call ten times ended the run, and nothing could be done about it for one tool."""
+    assert poll(30, polled=True).text == "It is done."
+    with pytest.raises(LoopDetected):
+        poll(30, polled=False)
+    with pytest.raises(TurnLimit):
+        poll(30, polled=True, limits=dm.Limits(max_turns=20))
+    assert poll(30, polled=False, limits=dm.Limits(loop=LoopLimits(polled=("stat*",)))).text == "It is done."

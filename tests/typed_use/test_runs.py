@@ -119,7 +119,8 @@ def test_sessions_are_kept_and_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_everything_an_agent_can_be_set_up_with(tmp_path: Path) -> None:
-    limits = dm.Limits(max_turns=3, answers=AnswerPolicy(attempts=1), loop=LoopLimits(same_call=9), budget=Budget(tokens=10_000))
+    answers = AnswerPolicy(attempts=1, allow_empty_end=True)
+    limits = dm.Limits(max_turns=3, answers=answers, loop=LoopLimits(same_call=9, polled=("mcp__ci__*",)), budget=Budget(tokens=10_000))
     agent = dm.Agent(
         dm.testing.ScriptedProvider(HELLO),
         system="You are brief.",

@@ -27,7 +27,7 @@ async def tides(harbour: Annotated[str, "its name"], kind: Literal["high", "low"
     return [harbour, kind]
 
 
-@dm.tool(kind="execute")
+@dm.tool(kind="execute", polled=True)
 def sink(ship: str, show: Show) -> str:
     """Sink a ship."""
     show("going down")

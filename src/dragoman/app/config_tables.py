@@ -77,6 +77,7 @@ class LoopGuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failing_call: CountOrOff = _LIMITS.loop.failing_call
     text_window: Annotated[int, Meta(ge=0, le=10_000)] = _LIMITS.loop.text_window
     text_repeats: Annotated[int, Meta(ge=0, le=10_000)] = _LIMITS.loop.text_repeats
+    polled: tuple[str, ...] = _LIMITS.loop.polled
 
 
 class ToolsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
 from dragoman.loop.options import LoopLimits
 from dragoman.values.messages import ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.tools.registry import Registry
 
 
 class LoopGuard:
@@ -19,17 +23,20 @@ class LoopGuard:
         self._failures: Counter[str] = Counter()
         self._text = _RepeatingText(self.limits)
         self._known: set[str] = set()
+        self._polls = 0
         self.successes = 0
         """How many calls succeeded."""
         self.has_repeated = False
         """Whether any call was made twice."""
 
-    def check_call(self, call: ToolCall, *, failed: bool) -> str:
-        """Count a call and its outcome. Waiting again for a background command does not count as repetition."""
-        if call.name == "shell_output" and (jsontext.decode_object(call.arguments) or {}).get("wait_s"):
+    def check_call(self, call: ToolCall, *, failed: bool, polled: bool = False) -> str:
+        """Count a call and its outcome. A call that polls is never a repetition, and what stands on both sides of it is not in a row."""
+        self.successes += not failed
+        if polled:
+            self._polls += 1
+            self._calls.append(f"poll {self._polls}")
             return ""
         key = _key(call)
-        self.successes += not failed
         self.has_repeated = self.has_repeated or key in self._known
         self._known.add(key)
         self._calls.append(key)
@@ -65,6 +72,24 @@ class LoopGuard:
     def _find_failures(self, name: str, key: str) -> str:
         limit = self.limits.failing_call
         return f"{name} failed {limit} times with the same arguments" if limit and self._failures[key] >= limit else ""
+
+
+def is_polling(call: ToolCall, registry: Registry, limits: LoopLimits) -> bool:
+    """Whether repeating the call is what its tool is for: by the tool's own word (`polled`), by name in the limits, or because it waits for
+    a background command."""
+    args = call.args or {}
+    if call.name == "shell_output" and args.get("wait_s"):
+        return True
+    tool = registry.get(call.name)
+    stands_for = getattr(tool, "stands_for", None)
+    if stands_for is not None:
+        tool = stands_for(args)[0]
+    if getattr(tool, "polled", False) is True or not limits.polled:
+        return getattr(tool, "polled", False) is True
+    from fnmatch import fnmatchcase
+
+    name = call.name if tool is None else tool.spec.name
+    return any(fnmatchcase(name, pattern) for pattern in limits.polled)
 
 
 class _RepeatingText:

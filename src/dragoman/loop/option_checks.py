@@ -277,7 +277,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "max_hand_overs": whole(0),
     },
     AnswerPolicy: {"attempts": whole(1), "delay_s": number(0), "temperature": number(0), "allow_empty_end": flag, "sleep": function},
-    LoopLimits: dict.fromkeys(LoopLimits.__struct_fields__, whole(0)),
+    LoopLimits: {**dict.fromkeys(LoopLimits.__struct_fields__, whole(0)), "polled": each(text)},
     ContextSettings: {"prune": a(PruneSettings), "compress": a(CompressSettings)},
     PruneSettings: {
         "schedule": one_of(Schedule),

@@ -210,6 +210,9 @@ class LoopLimits(msgspec.Struct, frozen=True):
     text_window: int = 50
     text_repeats: int = 10
     """The same stretch of `text_window` characters, this often within a short span of one answer."""
+    polled: tuple[str, ...] = ()
+    """Tools that may be called again and again with the same arguments, by name or pattern: `mcp__ci__*`. Your own say it themselves:
+    `tool(polled=True)`."""
 
 
 class RunOptions(msgspec.Struct, frozen=True):

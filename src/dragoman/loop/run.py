@@ -11,7 +11,7 @@ from weakref import ref
 
 from dragoman.base.words import say
 from dragoman.loop.configuring import configure
-from dragoman.loop.guard import LoopGuard
+from dragoman.loop.guard import LoopGuard, is_polling
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import sum_usage
@@ -249,7 +249,8 @@ class Run(RunHandle[T]):
 
     def _check_for_loops(self, reports: Sequence[CallReport]) -> None:
         for report in () if self._pending else reports:  # a note would stand behind calls that wait
-            if found := self._guard.check_call(report.call, failed=report.result.is_error):
+            polled = is_polling(report.call, self._harness.registry, self._guard.limits)
+            if found := self._guard.check_call(report.call, failed=report.result.is_error, polled=polled):
                 return self._warn_or_stop(found)
 
     def _warn_or_stop(self, what: str) -> None:

@@ -63,6 +63,7 @@ def tool(
     kind: ToolKind = "other",
     timeout_s: float | None = None,
     external: bool = False,
+    polled: bool = False,
 ) -> FunctionTool[P, R]: ...
 @overload
 def tool(
@@ -73,6 +74,7 @@ def tool(
     kind: ToolKind = "other",
     timeout_s: float | None = None,
     external: bool = False,
+    polled: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -84,12 +86,14 @@ def tool(
     kind: ToolKind = "other",
     timeout_s: float | None = None,
     external: bool = False,
+    polled: bool = False,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """A function, sync or async, as a Tool: `@tool`, `@tool(read_only=True)` or `tool(function, name=…)`.
 
     read_only: it changes nothing, so it may run in parallel and without approval. timeout_s: after so many seconds it is cancelled, and the
-    model is told so. external: the function is never called; the run ends, and `agent.resume(results=…)` gives the result. Raises
-    InputError if the signature has no JSON schema.
+    model is told so. external: the function is never called; the run ends, and `agent.resume(results=…)` gives the result. polled: the
+    model may call it again and again with the same arguments, to see whether something has changed, and that is not taken for going in
+    circles; `Limits.max_turns` still ends the run. Raises InputError if the signature has no JSON schema.
     """
     options: Any = {
         "name": name,
@@ -98,6 +102,7 @@ def tool(
         "kind": kind,
         "timeout_s": timeout_s,
         "external": external,
+        "polled": polled,
     }
     if function is None:
         return lambda function: FunctionTool(function, **options)
@@ -134,6 +139,7 @@ class FunctionTool(Generic[P, R]):
         kind: ToolKind = "other",
         timeout_s: float | None = None,
         external: bool = False,
+        polled: bool = False,
     ) -> None:
         name = name or getattr(function, "__name__", "")
         if not name.isidentifier() and name == getattr(function, "__name__", ""):
@@ -154,6 +160,8 @@ class FunctionTool(Generic[P, R]):
         schema = _schema(self._arguments, name, parameters, self._models)
         self.timeout_s = _check_timeout(name, timeout_s)
         """How long it may run; 0: as long as it takes."""
+        self.polled = polled
+        """Whether calling it again with the same arguments is what it is for."""
         self.spec = ToolSpec.of(name, description or about, schema, kind=kind, read_only=read_only)
         self._check_patterns = _pattern_check(schema)
         self.__name__ = name

@@ -107,6 +107,7 @@ class Tool(Protocol):
     # A tool whose `intend` may take long also has `async def prepare_intent(self, args)`. It is awaited first; `intend` is quick after it.
     # One that may run only so long has `timeout_s`: after that it is cancelled, and the model is told so.
     # One that may run beside others though it does more than read has `runs_beside = True`.
+    # One that is called again and again with the same arguments, to see whether something has changed, has `polled = True`.
     # One that only calls another tool for the model has `stands_for(args)`: the tool and arguments that are judged.
     # Of our own alone: `decides_within` (an agent, whose calls are decided one by one), `is_trusted` (not asked about), `is_for_one_run`.
 
@@ -132,6 +133,10 @@ class WrappingTool:
     @property
     def runs_beside(self) -> bool:
         return getattr(self.tool, "runs_beside", False)
+
+    @property
+    def polled(self) -> bool:
+        return getattr(self.tool, "polled", False)
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
         return self.tool.intend(args)
