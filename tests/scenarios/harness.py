@@ -99,7 +99,7 @@ class Desk:
     @property
     def hasty_config(self) -> str:
         name = self.model.partition("/")[0]
-        profile = f"first_event_s = {QUICK_S}\nbetween_events_s = {QUICK_S}\n"
+        profile = f"first_event_s = {QUICK_S}\nbetween_events_s = {QUICK_S}\npings_only_s = {2 * QUICK_S}\n"
         return f'[retry]\nattempts = 2\nfirst_delay_s = 0.01\n\n[deployments.{name}.models."hasty"]\n{profile}'
 
     def environment(self, **more: str) -> dict[str, str]:

@@ -252,18 +252,14 @@ def test_an_answer_that_says_nothing_is_tried_again_and_then_an_error(desk: Desk
     assert tries == 3 or "empty" in line
 
 
-def test_an_empty_end_after_tool_results_is_an_end(desk: Desk) -> None:
-    """PV07: empty without a failure reason after a tool result is valid."""
-    ended = desk.run("call: list_directory {}\n---\nfinish: stop")
-    assert (ended.code, len(ended.requests), ended.err) == (0, 2, "")
-    assert ended.out.strip() == ""
-
-
 # --- PV08, PV09: calls that are not whole --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
-@pytest.mark.parametrize("steps", [(), (DANGER,)], ids=["nothing parsed", "a parsed call"])
+@pytest.mark.parametrize(
+    ("reason", "steps"),
+    [("MALFORMED_FUNCTION_CALL", ()), ("UNEXPECTED_TOOL_CALL", ()), ("UNEXPECTED_TOOL_CALL", (DANGER,))],
+    ids=["malformed", "unexpected", "a parsed call where none was expected"],
+)
 def test_a_malformed_call_is_not_run_and_the_model_is_told(gemini: Desk, reason: str, steps: tuple[CallStep, ...]) -> None:
     """PV08: retried with a corrective note, keyed on the reason; then a failed turn, not a success."""
     malformed = answer(*steps, Finish(reason, "print(write_file("))
@@ -293,10 +289,12 @@ def test_a_call_cut_by_the_output_limit_is_not_run_and_the_model_is_told(tmp_pat
 
 
 def test_incomplete_arguments_under_a_good_reason_are_not_run(desk: Desk) -> None:
-    """PV09: also reported as 'stop' with incomplete JSON: the call before it that is whole is not run either."""
-    half = answer(DANGER, CallStep("write_file", HALF))
+    """PV09: also reported as 'stop' with incomplete JSON. The call before it that is whole is run: one slip does not cost the answer."""
+    half = answer(CallStep("list_directory", "{}"), CallStep("write_file", HALF))
     ended = came_through(desk, [half, GOOD])
     assert len(ended.requests) == 2
+    told = told_text(ended.requests[1].body) if desk.protocol == "gemini" else told_results(ended.requests[1].body)[1]
+    assert ("could not be read" if desk.protocol == "gemini" else "break off before the JSON object is complete") in told
 
 
 def test_arguments_without_what_the_tool_needs_are_an_error_for_the_model(desk: Desk) -> None:
@@ -449,9 +447,8 @@ BROKEN: dict[str, Source] = {
     "PV06 garbage": "script: end=repeat\ntext: Half\ngarbage",
     "PV07 no events": "script: end=repeat\nnothing",
     "PV07 empty": "script: end=repeat\nfinish: stop",
-    "PV08 malformed": always(DANGER, Finish("malformed_tool_call", "why")),
+    "PV08 malformed": always(DANGER, Finish("UNEXPECTED_TOOL_CALL", "why")),
     "PV09 cut call": always(DANGER, Finish("length")),
-    "PV09 half a call": always(CallStep("write_file", HALF)),
     "PV13 refused": always("Well", DANGER, Finish("refusal")),
     "PV13 filtered": always("Well", DANGER, Finish("safety")),
 }
@@ -459,8 +456,8 @@ BROKEN: dict[str, Source] = {
 
 def faulty(protocol: str) -> Iterator[str]:
     for name in BROKEN:
-        if (protocol, name) in (("anthropic", "PV13 filtered"), ("gemini", "PV09 half a call")):
-            continue  # which these services do not say, or cannot send
+        if (protocol, name) == ("anthropic", "PV13 filtered"):
+            continue  # which it does not say
         if protocol == "gemini" or "PV08" not in name:
             yield name
 

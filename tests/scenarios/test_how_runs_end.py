@@ -203,7 +203,7 @@ def test_the_figures_of_a_run() -> None:
     script = (
         "usage: fresh=100 cache_read=50 output=20\n"
         'call: change {"what": "a"}\ncall: look {"what": "b"}\ncall: nosuch {}\n---\n'
-        "usage: fresh=10 output=5\nfinish: stop\n---\n"
+        "usage: fresh=10 output=5\ntext: It did not work.\n---\n"
         "usage: fresh=7 output=2\ntext: Done."
     )
 

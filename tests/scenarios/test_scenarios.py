@@ -36,6 +36,22 @@ def test_a_plain_answer(desk: Desk) -> None:
     assert str(desk.workspace) in told_text(ended.requests[0].body), "the environment is told"
 
 
+@pytest.mark.parametrize("in_text", [False, True], ids=["native", "text"])
+@pytest.mark.parametrize("empty", ["finish: stop", "thought: hm"])
+def test_a_model_that_says_nothing_after_its_tools_is_asked_once_more(desk: Desk, empty: str, in_text: bool) -> None:
+    """M5: it ended with code 0 and no output."""
+    desk.write("a.txt", "hello\n")
+    written = '<tool_call>\n{"name": "read_file", "arguments": {"file_path": "a.txt"}}\n</tool_call>'
+    call = f"text: {json.dumps(written)}" if in_text else called("read_file", file_path="a.txt")
+    mode = ("--text-tools",) if in_text else ()
+    goes_on = desk.run(f"{call}\n---\n{empty}\n---\ntext: It says hello.", *mode, config=QUICK)
+    assert (goes_on.code, goes_on.out) == (0, "It says hello.\n")
+    assert "Your last answer was empty" in told_text(goes_on.requests[2].body)
+    stays = desk.run(f"{call}\n---\n{empty}\n---\n{empty}", *mode, config=QUICK)
+    assert (stays.code, stays.out, len(stays.requests)) == (57, "", 3)
+    assert "empty answer after its tools had returned" in stays.err
+
+
 def test_an_answer_as_json(desk: Desk) -> None:
     ended = desk.run("usage: fresh=1000 output=200\ntext: It is a house.", "--output-format", "json")
     assert (ended.code, ended.err) == (0, "")
