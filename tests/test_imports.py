@@ -118,6 +118,8 @@ LATER = {
     "http.tls": "not for servers without TLS",
     "local.*": "an annex: models in this process",
     "loop.background": "only for code that is not async",
+    "loop.answer_faults": "only once an answer has come",
+    "tools.broken_json": "only where a model has written arguments that are not JSON",
     "loop.closing": "only where a run was cancelled or failed",
     "loop.commands": "not before a command is run",
     "loop.compressing": "only where a compression is asked for",
@@ -198,6 +200,7 @@ LATER = {
 }
 """Modules that are imported inside functions, and why: the first request does not need them."""
 OTHERS_LATER = {
+    "fnmatch": "only where tools that are polled are named",
     "base64": "only where bytes are sent or kept as text",
     "certifi": "only where the system has no certificates",
     "ctypes": "only where commands are started",

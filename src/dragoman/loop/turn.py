@@ -13,7 +13,6 @@ from contextlib import aclosing
 import msgspec
 
 from dragoman.base.words import say
-from dragoman.loop.answer_faults import fault_of, oversized_call, refusal_of, with_true_finish
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
@@ -129,7 +128,6 @@ class Turn:
             if pieces.take(finished):
                 history.answer(finished)
                 continue
-            finished = with_true_finish(finished, self._max_output_tokens())
             if finished.fault == "unreadable_call" and not finished.message.calls:
                 unreadable += 1
                 fault = self._record_unreadable(finished, unreadable)
@@ -191,6 +189,9 @@ class Turn:
 
     def _record(self, response: Response, *, last: bool) -> str:
         """Returns why the answer must be requested again, or nothing; raises where that is of no use."""
+        from dragoman.loop.answer_faults import fault_of, oversized_call, refusal_of, with_true_finish
+
+        response = with_true_finish(response, self._max_output_tokens())
         after_results = self._after_results()
         said = self._history.answer(response)
         if response.finish in _REFUSALS:

@@ -21,7 +21,6 @@ from dragoman.values.events import (
     UsageUpdated,
 )
 from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, SafetyRating, Text, Thought, ToolCall
-from dragoman.values.notes import PARTLY_READ
 from dragoman.values.partial import AnswerBound
 from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
@@ -29,6 +28,11 @@ from dragoman.values.usage import Usage
 Piece = tuple[Literal["text", "thought"], str]
 MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
 """Gemini's word for an answer with a call that it could not read itself and leaves out. The calls beside it are good."""
+PARTLY_READ = (
+    "Another tool call of your last answer could not be read ({detail}). It was not run; the others were. "
+    "If it is still needed, write that call again, correctly."
+)
+"""For the model, beside the results of the others."""
 _CLOSERS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 

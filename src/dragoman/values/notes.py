@@ -15,10 +15,6 @@ CUT_NOTE = (
     "Do it in smaller parts: write long files piece by piece, and make fewer calls at once."
 )
 MALFORMED_NOTE = "Your last answer held a tool call that could not be read ({detail}). It was not run. Write the call again, correctly."
-PARTLY_READ = (
-    "Another tool call of your last answer could not be read ({detail}). It was not run; the others were. "
-    "If it is still needed, write that call again, correctly."
-)
 EMPTY_NOTE = "Your last answer was empty. Go on with the task. If it is done, say in a sentence or two what came of it."
 FEEDBACK_BEGINS = "A tool call in your last answer could not be read"
 ANSWER_NOTE = "Answer my question now, in a short sentence, from what the tools have returned. Do not call a tool."
