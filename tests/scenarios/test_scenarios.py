@@ -36,8 +36,7 @@ def test_a_plain_answer(desk: Desk) -> None:
     assert str(desk.workspace) in told_text(ended.requests[0].body), "the environment is told"
 
 
-@pytest.mark.parametrize("in_text", [False, True], ids=["native", "text"])
-@pytest.mark.parametrize("empty", ["finish: stop", "thought: hm"])
+@pytest.mark.parametrize(("empty", "in_text"), [("finish: stop", False), ("thought: hm", True)], ids=["native", "text"])
 def test_a_model_that_says_nothing_after_its_tools_is_asked_once_more(desk: Desk, empty: str, in_text: bool) -> None:
     """M5: it ended with code 0 and no output."""
     desk.write("a.txt", "hello\n")
