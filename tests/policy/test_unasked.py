@@ -238,6 +238,8 @@ REFUSALS = {
     "mkdir": "mkdir: cannot create directory ‘c’: Read-only file system",
     "git": "fatal: Unable to create '/w/.git/index.lock': Read-only file system",
     "npm": "npm error code EROFS\nnpm error rofs EROFS: read-only file system, open '/w/package.json'",
+    "npm, a new folder": "npm error path /w/node_modules\nnpm error enoent ENOENT: no such file or directory, mkdir '/w/node_modules'",
+    "node, a new folder": "Error: ENOENT: no such file or directory, mkdir 'dist/assets'\n    at Object.mkdirSync (node:fs:1372:26)",
     "tar": "tar: x.tar: Cannot open: Read-only file system\ntar: Error is not recoverable: exiting now",
     "bash": "/bin/bash: line 1: a: Read-only file system",
     "ld": "/usr/bin/ld: cannot open output file a.out: Read-only file system",
@@ -258,6 +260,8 @@ OTHERS = {
     "outside": "touch: cannot touch '/etc/foo': Read-only file system",
     "npm's cache": "npm error code EROFS\nnpm error path /root/.npm/x\nnpm error rofs EROFS: read-only file system, open '/root/.npm/x'",
     "node outside": "Error: EROFS: read-only file system, open '/usr/x'\n  errno: -30,\n  code: 'EROFS',\n  path: '/usr/x'",
+    "a missing file": "Error: ENOENT: no such file or directory, open '/w/settings.json'",
+    "npm's new folder elsewhere": "npm error enoent ENOENT: no such file or directory, mkdir '/root/.npm/_cacache'",
     "permission": "cat: secret: Permission denied",
 }
 

@@ -59,6 +59,7 @@ _READ_ONLY = re.compile(
 _ENDS_READ_ONLY = re.compile(r"(?:: |\] )read-only file system(?: \(os error 30\))?$", re.IGNORECASE)
 _NO_ACCESS = re.compile(r"permission denied|\bEACCES\b|\[Errno 13\]|operation not permitted|\bEPERM\b|\[Errno 1\]", re.IGNORECASE)
 _NOT_MADE = re.compile(r"\bENOENT\b.*\bmkdir '")
+"""What Node says of a folder that it cannot make in a read-only place."""
 _HALF_MADE = re.compile(r"\bENOENT\b.* open '(?P<path>/[^'\n]+/_npx/[0-9a-f]+)/package\.json'")
 """npx begins with a folder in its cache, ends where it may not write in the workspace, and takes that folder for whole the next time."""
 _MISSING = re.compile(r"no such file or directory|cannot access|\bENOENT\b|\[Errno 2\]", re.IGNORECASE)
@@ -167,7 +168,8 @@ def _find_write(lines: list[str], about: Circumstances, limits: Callable[[], Pat
     is_unclear = False
     for number, line in enumerate(lines):
         is_read_only, is_denied = bool(_READ_ONLY.search(line)), about.level > 2 and bool(_NO_ACCESS.search(line))
-        if not (is_read_only or is_denied or _NOT_MADE.search(line)):
+        is_not_made = bool(_NOT_MADE.search(line))
+        if not (is_read_only or is_denied or is_not_made):
             if _HOME.search(line):
                 return _Found("writing", {"path": "the home folder", "temporary": about.temporary})
             if not _GIT.search(line):
@@ -177,7 +179,7 @@ def _find_write(lines: list[str], about: Circumstances, limits: Callable[[], Pat
         named = paths_in([line, *filter(_PATH_LINE.search, lines[number + 1 : number + 6])], about.directory)
         for path in named:
             drawn = limits()
-            if about.reach == "read-only" and is_read_only and any(path.startswith(place) for place in drawn.writable):
+            if about.reach == "read-only" and (is_read_only or is_not_made) and any(path.startswith(place) for place in drawn.writable):
                 return _Found("read_only_run")
             if not drawn.keeps_from_writing(path):
                 continue

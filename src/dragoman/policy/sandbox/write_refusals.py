@@ -13,10 +13,12 @@ _READ_ONLY = re.compile(
     r"read-only file ?system|\bEROFS\b|os error 30\b|Errno (?:-)?30\b|readonly database|curl: \(23\)"
     r"|只读文件系统|唯讀檔案系統|読み込み専用ファイルシステム|읽기전용 파일 시스템|Dateisystem ist (?:nur lesbar|schreibgeschützt)"
     r"|Système de fichiers accessible en lecture seulement|[Ss]istema de (?:archivos|ficheros) de sólo lectura|Sistema de arquivos somente"
-    r"|File system in sola lettura|Файловая система доступна только для чтения",
+    r"|File system in sola lettura|Файловая система доступна только для чтения"
+    r"|\bENOENT\b.*\bmkdir '",
     re.IGNORECASE,
 )
-"""In the words of the C library, of Go, Java, Rust, Python, Node, SQLite and curl."""
+"""In the words of the C library, of Go, Java, Rust, Python, Node, SQLite and curl. Node, and so npm, tells of a folder that it cannot make
+in a read-only place that it does not exist."""
 _HARMLESS = re.compile(r"PytestCacheWarning|could not create cache path|cache could not write path")
 """What a program says that goes on without its cache."""
 _PROGRAM = re.compile(r"^\s*/[^\s:]+:(?: line \d+:)? ")
