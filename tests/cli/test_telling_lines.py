@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli.command_result import clean_output
-from dragoman.cli.telling_lines import MOST_LINES, choose_telling
+from dragoman.cli.telling_lines import MOST_LINES, choose_telling, last_telling
 
 OUTPUTS = Path(__file__).parent / "failed_outputs"
 TOLD = {
@@ -28,6 +28,7 @@ TOLD = {
     "npm_run": ["Error: no config found at ./app.json"],
     "npm_test": ["not ok 1 - adds", "# fail 1"],
     "npm_404": ["npm error code E404", "404 Not Found - GET"],
+    "npm_read_only": ["npm error code ENOENT", "ENOENT: no such file or directory, mkdir '/home/u/site/node_modules'"],
     "npm_missing": ['Missing script: "nosuch"'],
     "go_build": ["cannot use 1", "undefined: y"],
     "go_panic": ["panic: runtime error", "main.go:2"],
@@ -55,6 +56,15 @@ def test_a_trace_comes_with_its_message() -> None:
     output = f"Traceback (most recent call last):\n{deep}KeyError: 'port'\n"
     assert choose_telling(output)[-1] == "KeyError: 'port'"
     assert 'File "/w/deep.py", line 39, in f39' in choose_telling(output)
+
+
+def test_the_last_line_of_a_success_is_no_warning_in_passing() -> None:
+    made = "Scaffolding project in /w...\n\nDone. Now run:\n\n  npm install\n"
+    assert (
+        last_telling(f"{made}npm warn exec The following package was not found and will be installed: create-vite@9.3.0\n") == "npm install"
+    )
+    assert last_telling("npm warn deprecated a@1\n====\n") == "===="
+    assert last_telling(" \n\n") == ""
 
 
 def test_without_a_known_word_it_is_the_end() -> None:

@@ -157,6 +157,7 @@ def test_one_that_says_that_it_writes_is_asked_about_before_it_runs(work: Path, 
     writes = {"command": "touch b", "writes": True}
     happened = run_commands(work, writes, level=level)
     assert [each.writing for each in happened.asked] == ["wanted"]
+    assert happened.asked[0].why == "it changes files, as the model says"
     assert (happened.runs, (work / "b").exists()) == ([[]], False)
     happened = run_commands(work, writes, {"command": "touch c", "writes": True}, level=level, answer=Allow(commands_write=True))
     assert [each["exitCode"] for each in happened.results] == [0, 0]

@@ -40,7 +40,7 @@ def test_a_background_command_asks_at_the_prompt_and_esc_refuses_it(place: Place
         pane.type("go")
         pane.keys("Enter")
         pane.expect("Started.")
-        pane.expect("Do this: connect to late.example?")
+        pane.expect("Let this command connect to late.example?")
         pane.keys("Escape")
         pane.expect(READY)
         pane.type("more")
@@ -60,12 +60,34 @@ def test_a_question_outlives_its_command_and_no_json_is_shown(place: Place) -> N
         pane.keys("Enter")
         pane.expect(ASKS)
         pane.run("run-shell", "sleep 4")  # longer than the command takes, and than it may
-        pane.expect("Do this: connect to example.org?")
+        asked = pane.expect("Let this command connect to example.org?")
+        assert "│ curl -sS -m 1 http://example.org/; sleep 1; exit 9" in asked
+        assert "y yes, this command   a example.org and its subdomains, this session" in asked
+        assert "change it first" not in asked, "there is nothing to change in a host"
+        assert "network.hosts" not in asked
         pane.keys("a")
         screen = pane.expect("Done.")
         assert "you allowed example.org when it had given up waiting: it has to run again" in screen
         assert "exit 9" in screen
         assert "{" not in screen.partition("connect to")[2]
+
+
+def test_line_by_line_a_host_is_asked_about_in_words(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    asks = calls(("run_shell", {"command": "curl -sS -m 60 http://example.org/"}))
+    with service(script(asks, "text: Done.")) as place.service, terminal(place, "--approval", "auto") as shown:
+        shown.prompt()
+        shown.ask("go")
+        asked = shown.expect("stop the run):")
+        shown.send("?")
+        explained = shown.expect("stop the run):")
+        shown.send("n")
+        shown.expect("Done.")
+        place.close()
+    assert "Let this command connect to example.org? [y]es, this command" in asked
+    assert "(both: example.org and its subdomains)" in asked
+    assert "[e]dit" not in asked
+    assert "Commands in the sandbox reach only hosts that you allow." in explained
 
 
 def test_line_by_line_they_are_printed_with_where_all_are(tmp_path: Path) -> None:
@@ -82,3 +104,15 @@ def test_line_by_line_they_are_printed_with_where_all_are(tmp_path: Path) -> Non
     assert "32 lines in all: /export writes them to a file" in told
     assert "stopped by the sandbox: /usr/dragoman-probe is read-only there" in told
     assert "    7" not in told
+
+
+@pytest.mark.usefixtures("with_tmux")
+def test_a_background_command_that_ends_at_once_shows_how(place: Place) -> None:
+    fails = {"command": "echo starting; nosuchserver --port 5173", "background": True}
+    with service(script(calls(("run_shell", fails)), "text: Done.")) as place.service, tmux(place, "--approval", "auto") as pane:
+        pane.expect(READY)
+        pane.type("go")
+        pane.keys("Enter")
+        screen = pane.expect("Done.")
+    assert "exit 127" in screen
+    assert "nosuchserver: command not found" in screen

@@ -76,7 +76,7 @@ def test_what_the_next_request_costs_stays_beside_a_sandbox_and_a_count_down(fol
     shown = plain(status_line(full, 119))
     for each in (
         "edits run",
-        "workspace, no net",
+        "sandboxed, no net",
         "sonnet-5-5",
         "12% of 1M",
         "$0.0183",

@@ -47,7 +47,8 @@ def test_the_refused_line_is_shown_and_yes_runs_it_again(place: Place, ui: str) 
         pane.expect("run):" if ui else ASKS, count=2 if ui else 1)
         assert (place.work / "made").exists()
         pane.keys("n")
-        pane.expect("Both done.")
+        screen = pane.expect("Both done.")
+        assert "stopped by the sandbox: it ran with the workspace read-only" in screen
     first, second = told(place)
     assert first["stdout"] == "it is made\n"
     assert "the user said no" in second["sandbox"]
@@ -65,5 +66,6 @@ def test_one_key_lets_commands_write_for_the_session(place: Place, ui: str) -> N
         pane.expect("停止运行）：" if ui else "按一个键回答")
         pane.keys("w")
         pane.expect("完成。")
+        assert pane.screen().count("Read-only") == 1, "what the first run said stands in the question alone"
     assert [each["exitCode"] for each in told(place)] == [0, 0]
     assert not (place.work / "made").exists()

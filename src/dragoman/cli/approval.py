@@ -18,6 +18,7 @@ from dragoman.cli.editor import EditorFailed
 from dragoman.cli.keys import ESCAPE, Keyboard
 from dragoman.cli.preview import MAX_BLANKS, break_line, longest_blank
 from dragoman.cli.screen import Screen, Style
+from dragoman.policy.rules import NETWORK as GATE
 from dragoman.values.calls import Allow, Deny, Intent, Only, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
@@ -246,7 +247,7 @@ class CallApproval:
             case "v" if self._kind == "edit":
                 self._end_mark()
                 self._show_preview(whole=True)
-            case "e":
+            case "e" if "e" in self._keys():
                 self._echo("answered_edit")
                 try:
                     await self._edit()
@@ -266,6 +267,8 @@ class CallApproval:
         always = "" if self._intent.guarded else "asbf" if self._intent.prefix else "as"
         if self._intent.outside and self._intent.prefix:
             always = "b"
+        if is_about_host(self._call):
+            return f"y{always}nr?"
         return f"y{always}{'w' if _can_let_write(self._intent) else ''}nre{'v' if self._kind == 'edit' else ''}?"
 
     def _explain(self) -> None:
@@ -273,6 +276,11 @@ class CallApproval:
         always = "" if self._intent.guarded or is_refused else say("approval_why_always")
         if self._intent.outside:
             always = say("approval_why_outside")
+        if is_about_host(self._call):
+            self._end_mark()
+            for line in (say("approval_why_host"), say("approval_why_keys")):
+                self._screen.message(line)
+            return
         writes = say("approval_why_write") if _can_let_write(self._intent) else ""
         self._end_mark()
         for line in filter(None, (say("approval_why_again" if is_refused else "approval_why"), always, writes, say("approval_why_keys"))):
@@ -295,8 +303,8 @@ class CallApproval:
             screen.message(say("outside_reason", reason=escape_hidden(intent.outside, one_line=True)))
         self._show_preview(whole=False)
         self._show_reading()
-        if intent.why:
-            screen.message(say("asked_because", why=escape_hidden(intent.why, one_line=True)), "yellow")
+        if why := told_why(self._call, intent):
+            screen.message(say("asked_because", why=escape_hidden(why, one_line=True)), "yellow")
         if intent.guarded and not intent.outside:
             screen.message(say(f"guarded_{intent.guarded}"), "yellow")
         if intent.problem:
@@ -339,9 +347,11 @@ class CallApproval:
             return say("run_it_outside", begins=say("outside_beginning", prefix=prefix) if prefix else "")
         if self._intent.guarded:
             return say("run_it_once")
-        names = {"edit": say("covers_edits"), "execute": say("covers_command")}
         scope = escape_hidden(self._intent.scope, one_line=True)
-        covers = names.get(self._kind) or say("covers_tool", name=f"{self._call.name} {scope}".rstrip())
+        if is_about_host(self._call):
+            return say("reach_it", host=scope)
+        names = {"edit": say("covers_edits"), "execute": say("covers_command")}
+        covers = names.get(self._kind) or say("covers_scope" if scope else "covers_tool", name=self._call.name, scope=scope)
         begins = say("or_beginning", prefix=escape_hidden(self._intent.prefix, one_line=True)) if self._intent.prefix else ""
         begins += say("or_write") if _can_let_write(self._intent) else ""
         return say("run_it", covers=covers, begins=begins)
@@ -377,6 +387,17 @@ class CallApproval:
         self._arguments = jsontext.dumps(args)
         self._intent = self._intend(self._tool, args)
         self._show()
+
+
+def is_about_host(call: ToolCall) -> bool:
+    """Whether the gate asks for a command in the sandbox, which wants to reach a host."""
+    return call.name == GATE
+
+
+def told_why(call: ToolCall, intent: Intent) -> str:
+    """Why it is asked, if the question itself does not say it: of a host nobody has to be told that it is not on the list."""
+    is_plain = is_about_host(call) and intent.why == say("policy.host_unknown", host=intent.scope)
+    return "" if is_plain else intent.why
 
 
 def _can_let_write(intent: Intent) -> bool:

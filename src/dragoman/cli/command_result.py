@@ -34,9 +34,10 @@ class CommandResult(msgspec.Struct, frozen=True):
 def read_command_result(text: str) -> CommandResult:
     """Read what the model was given; all empty if it is something else."""
     told = jsontext.decode_object(text) if text.startswith("{") else None
-    if told is None or "stdout" not in told:
+    has_ended = told is not None and ("stdout" in told or "exitCode" in told)  # a background command may have ended at once
+    if told is None or not has_ended:
         return CommandResult()
-    output = "".join(str(told.get(name) or "") for name in ("stdout", "stderr"))
+    output = "".join(str(told.get(name) or "") for name in ("stdout", "stderr", "output"))
     code = told.get("exitCode")
     return CommandResult(output, code if isinstance(code, int) else None, tuple(_notes(told)))
 

@@ -18,7 +18,8 @@ _NOISE = re.compile(
     r"\W*$"  # rules, carets and the like
     r"|\s*(?:at|from) \S.*(?::\d+|\))$|\s*\d+: [\w<].*::"  # frames of JavaScript, Ruby and Rust
     r"|\s*(?:\d+\s*)?\|(?:\s|$)|\s*\d+ \|"  # source with line numbers
-    r"|npm (?:warn|verb|notice)|npm (?:ERR!|error)(?: \d+)?$|npm (?:ERR!|error) A complete log"
+    r"|npm (?:warn|verb|notice)|npm (?:ERR!|error)(?: (?:\d+|[a-z]+))?$|npm (?:ERR!|error) A complete log"
+    r"|npm (?:ERR!|error) (?:syscall|errno) \S+$|npm (?:ERR!|error) \w+ This is related to npm"
     r"|> \S+@\S+ \w|Node\.js v\d|Traceback \(most|The above exception|During handling of|stack backtrace:"
     r"|For more information about this error|\s*(?:= )?(?:note|help): |WARNING: |\[\*\] \d+ fixable|exit status \d+$"
     r"|=+ (?:[a-z ]*test session starts|ERRORS|FAILURES|short test summary info|warnings summary) =+$|_+ .* _+$",
@@ -40,6 +41,13 @@ _ERROR = re.compile(
 )
 _FRAME = re.compile(r'\s*File "')
 _VENDORED = re.compile(r"/(?:site-packages|lib/python[\d.]+|node_modules)/")
+
+
+def last_telling(output: str) -> str:
+    """Of a command that has not failed: its last line that is not a warning in passing or a rule; else its last. Without the blanks."""
+    lines = [line.strip() for line in output.split("\n")[-_READ_LINES:] if line.strip()]
+    telling = (line for line in reversed(lines) if not _NOISE.match(line[:_READ_CHARS]))
+    return next(telling, lines[-1] if lines else "")
 
 
 def choose_telling(output: str, most: int = MOST_LINES) -> list[str]:

@@ -13,7 +13,6 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.policy.approvals import UNDECIDED, Approvals, gate_spec
 from dragoman.policy.judge import GATE, MustAsk
 from dragoman.policy.sandbox.gate import Gate, GateRefused, Reachable, UnknownHost, dial
@@ -196,7 +195,7 @@ class HostApprovals:
     async def _ask(self, target: Target, view: Intent) -> Allow | Deny:
         arguments = jsontext.dumps({"host": target.host, "port": target.port})
         if self._command:
-            view = msgspec.structs.replace(view, preview=f"{view.preview}\n{say('policy.network_for', command=self._command)}")
+            view = msgspec.structs.replace(view, preview=self._command)
         self._count(1)
         try:
             return await self._approvals.ask_host(ToolCall(f"{self._call_id}-{GATE}", GATE, arguments), view)

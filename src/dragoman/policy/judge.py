@@ -141,7 +141,8 @@ def judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law:
 
 def _described(intent: Intent, ruled: CommandRuling) -> Intent:
     """With why it is asked, and what may be allowed from now on."""
-    intent = msgspec.structs.replace(intent, why=ruled.reason)
+    says_so = intent.writing == "wanted" and not ruled.is_by_rule
+    intent = msgspec.structs.replace(intent, why=say("policy.said_to_write") if says_so else ruled.reason)
     if not intent.command:
         return intent
     from dragoman.policy.offers import is_grave, offered_prefix

@@ -16,14 +16,13 @@ from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.tools.process import Exit
 from dragoman.values.calls import Allow, Deny, Intent, WriteApproval
-from dragoman.values.commands import Launch, Reach
+from dragoman.values.commands import REFUSED_TO_WRITE, WAS_READ_ONLY, Launch, Reach
 from dragoman.values.messages import ToolCall
 
 _HEAD_CHARS, _TAIL_CHARS = 20_000, 20_000
 # Told to the model.
 RAN_AGAIN = "It ran again with writing allowed; this is the second run."
 BACKGROUND = "The workspace is read-only for it. If it must write there, stop it and start it with writes."
-_WAS_READ_ONLY = "The workspace was read-only for this run"
 _CALL_AGAIN = "call it again with writes"
 
 
@@ -58,18 +57,18 @@ async def after_read_only(call: ToolCall, intent: Intent, ended: Exit, said: str
     advice = f"({cannot_write})" if cannot_write else f"If it was to write, {_CALL_AGAIN}."
     if not line:
         is_silent = ended.code and not said.strip() and not cannot_write
-        return Afterwards(remark=f"{_WAS_READ_ONLY}. {advice}" if is_silent else "")
+        return Afterwards(remark=f"{WAS_READ_ONLY}. {advice}" if is_silent else "")
     if not ended.code or ended.timed_out:
-        return Afterwards(remark=f"{_WAS_READ_ONLY}, and refused this: {line}. {advice}")
+        return Afterwards(remark=f"{REFUSED_TO_WRITE}: {line}. {advice}")
     if ended.hosts.reached or not ended.is_gone:
         why = f"it had reached {', '.join(ended.hosts.reached)}" if ended.hosts.reached else "something of it may still run"
-        return Afterwards(remark=f"{_WAS_READ_ONLY}. It is not run again by itself, because {why}. {advice}")
+        return Afterwards(remark=f"{REFUSED_TO_WRITE}. It is not run again by itself, because {why}. {advice}")
     why = say("tools.refused_to_write", line=escape_hidden(line, one_line=True))
     view = msgspec.structs.replace(intent, writing="refused", why=why)
     answer = Deny(cannot_write) if cannot_write else await approval.ask_to_write(call, view)
     if isinstance(answer, Allow):
         return Afterwards(runs_again=True)
-    return Afterwards(remark=f"{_WAS_READ_ONLY}. It was not run again with writing allowed: {answer.reason.rstrip('.')}.")
+    return Afterwards(remark=f"{REFUSED_TO_WRITE}. It was not run again with writing allowed: {answer.reason.rstrip('.')}.")
 
 
 def tell_runs(runs: Sequence[tuple[Reach, Exit]]) -> str:

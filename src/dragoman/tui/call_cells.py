@@ -13,7 +13,7 @@ from dragoman.base.words import say
 from dragoman.cli.approval import REFUSED, SAID_NO
 from dragoman.cli.call_lines import in_words, result_text, shown_of
 from dragoman.cli.command_result import clean_output, read_command_result
-from dragoman.cli.telling_lines import choose_telling
+from dragoman.cli.telling_lines import choose_telling, last_telling
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, line, visible
@@ -83,7 +83,9 @@ def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
     changed = msgspec.structs.replace(
         cell, state=state, display=display, seconds=seconds, exit_code=code, notes=notes, progress="", outside=event.outside
     )
-    return msgspec.structs.replace(changed, output=output, line_count=_count(output)) if output else changed
+    if not output and code is None:
+        return changed
+    return msgspec.structs.replace(changed, output=output, line_count=_count(output))  # of two runs, the last one's
 
 
 def recall(call: ToolCall, state: State, display: str, result: str, *, outside: bool = False) -> CallCell:
@@ -330,9 +332,8 @@ def _last_line(cell: CallCell) -> str:
         return say("tui.in_background", id=goes_on[1])
     if cell.call.name == "run_shell" and cell.state in ("done", "cancelled"):  # that it was stopped stands beside it
         shown = cell.output or (cell.display if cell.state == "done" else "")
-        lines = [row.strip() for row in clean_output(shown).split("\n") if row.strip()]
-        lines = [row for row in lines if not re.fullmatch(r"\(exit code \d+\)", row)]
-        return visible(one_line(in_words(lines[-1]), _TITLE_CHARS)) if lines else ""
+        lines = [row for row in clean_output(shown).split("\n") if not re.fullmatch(r"\s*\(exit code \d+\)\s*", row)]
+        return visible(one_line(in_words(last_telling("\n".join(lines))), _TITLE_CHARS))
     lines = cell.display.strip().splitlines()
     if cell.call.name == "todo" and cell.state == "done":
         done, now = sum(row.startswith("[x]") for row in lines), next((row[3:] for row in lines if row.startswith("[>]")), "")

@@ -13,7 +13,9 @@ import msgspec
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
+from dragoman.cli.approval import told_why
 from dragoman.cli.preview import MAX_BLANKS, longest_blank
+from dragoman.policy.rules import NETWORK
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
@@ -21,7 +23,7 @@ from dragoman.tui.wrap import CODE_MARK, fit, wrap, wrap_code
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 
-Kind = Literal["edit", "command", "other"]
+Kind = Literal["edit", "command", "host", "other"]
 BETWEEN = 3
 """Blanks between two choices."""
 _TITLE_CHARS = 200
@@ -56,6 +58,8 @@ class KeyChoice(NamedTuple):
 
 def kind_of(name: str, tool_kind: str) -> Kind:
     """The kind of question, by the kind that the tool declares."""
+    if name == NETWORK:
+        return "host"
     return "edit" if tool_kind == "edit" else "command" if tool_kind == "execute" or name == "run_shell" else "other"
 
 
@@ -67,7 +71,8 @@ def offered(question: Question) -> list[KeyChoice]:
         no = [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("esc", say("tui.choice_stop"))]
         return [KeyChoice("y", say("tui.choice_again")), *write, *no]
     always = question.may_always and not question.intent.guarded
-    choices = [KeyChoice("y", say("tui.choice_once" if question.intent.outside else "tui.choice_yes"))]
+    yes = "tui.choice_once" if question.intent.outside else "tui.choice_host" if question.kind == "host" else "tui.choice_yes"
+    choices = [KeyChoice("y", say(yes))]
     if question.can_take_all and question.count > 1:
         choices.append(KeyChoice("Y", say("tui.choice_yes_all", count=question.count)))
     if always:
@@ -81,7 +86,9 @@ def offered(question: Question) -> list[KeyChoice]:
         begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
         choices.append(KeyChoice("b", say("tui.choice_session_outside", what=begins)))
     choices += write
-    choices += [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("e", say("tui.choice_edit"))]
+    choices += [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason"))]
+    if question.kind != "host":
+        choices.append(KeyChoice("e", say("tui.choice_edit")))
     if question.can_open:
         choices.append(KeyChoice("v", say("tui.choice_whole")))
     return [*choices, KeyChoice("esc", say("tui.choice_stop"))]
@@ -101,8 +108,8 @@ def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
         rows += wrap(line(visible(one_line(say("subagents.asks", agent=intent.asker))), "accent"), columns, INDENT)
     if question.harm:
         rows += wrap(line(visible(one_line(question.harm)), "warn"), columns, (Span("  └ ", "warn"),))
-    if intent.why:
-        rows += wrap(line(visible(one_line(say("tui.asked_because", why=intent.why))), "warn"), columns, INDENT)
+    if why := told_why(question.call, intent):
+        rows += wrap(line(visible(one_line(say("tui.asked_because", why=why))), "warn"), columns, INDENT)
     if intent.guarded and not intent.outside:
         rows += wrap(line(say(f"guarded_{intent.guarded}"), "warn"), columns, INDENT)
     if intent.problem:
@@ -148,7 +155,7 @@ def _changes(question: Question) -> diff.FileDiff | None:
 
 
 def _heading(question: Question, name: str, size: str, columns: int) -> list[Line]:
-    key = {"edit": "tui.asks_edit", "command": "tui.asks_command", "other": "tui.asks_other"}[question.kind]
+    key = {"edit": "tui.asks_edit", "command": "tui.asks_command", "host": "tui.asks_other", "other": "tui.asks_other"}[question.kind]
     if question.intent.writing == "refused":
         key = "tui.asks_again"
     if question.intent.outside:
@@ -202,6 +209,8 @@ def _words(question: Question) -> str:
         changes = _changes(question)
         shown = _titled(changes.name if changes else question.intent.title)
         return say("tui.ask_edit", name=shown)
+    if question.kind == "host":
+        return say("tui.ask_host", host=_titled(question.intent.scope))
     return say("tui.ask_other", name=_titled(question.intent.title or question.call.name))
 
 
@@ -210,8 +219,10 @@ def _covers(question: Question) -> str:
         return say("tui.covers_edits")
     if question.kind == "command":
         return say("tui.covers_command")
-    scope = f"{question.call.name} {question.intent.scope}".rstrip()
-    return say("tui.covers_tool", name=_titled(scope))
+    scope = _titled(question.intent.scope)
+    if question.kind == "host":
+        return say("tui.covers_host", host=scope)
+    return say("covers_scope" if scope else "tui.covers_tool", name=_titled(question.call.name), scope=scope)
 
 
 def answered(key: str, columns: int) -> Line:

@@ -19,6 +19,10 @@ class HostsUsed(msgspec.Struct, frozen=True):
 
 NO_HOSTS = HostsUsed()
 
+# Told to the model of a command that ran with the workspace read-only; the user is told the second in their language.
+WAS_READ_ONLY = "The workspace was read-only for this run"
+REFUSED_TO_WRITE = f"{WAS_READ_ONLY}, which refused to let it write"
+
 Reach = Literal["workspace", "read-only", "outside"]
 """How far a command reaches. workspace: inside the sandbox, and it writes in the workspace. read-only: inside, and it writes only temporary
 files and caches of the sandbox's own, and sees no other projects. outside: no sandbox, with the user's own rights."""

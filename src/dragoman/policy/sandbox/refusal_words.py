@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from dragoman.values.commands import REFUSED_TO_WRITE
+
 Kind = Literal[
     "network", "proxy", "sockets", "all_sockets", "loopback",
     "writing", "unclear_writing", "read_only_run", "git", "hidden", "rights", "processes", "half_made",
@@ -50,4 +52,4 @@ def read_sentence(told: str) -> tuple[Kind, dict[str, str]] | None:
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.{1,300}?)", re.escape(template))
         if found := re.search(pattern, told):
             return kind, found.groupdict()
-    return None
+    return ("read_only_run", {}) if REFUSED_TO_WRITE in told else None

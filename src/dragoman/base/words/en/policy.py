@@ -86,7 +86,7 @@ TEXTS = {
     "policy.other_pattern": "its pattern is not a list of words and of lists of words, or stands for too many commands",
     "policy.other_star": "a * in it would cover more here than in the other program",
     "policy.network_title": "connect to {host}",
-    "policy.network_for": "for {command}",
+    "policy.said_to_write": "it changes files, as the model says",
     "policy.host_unknown": "{host} is not in network.hosts",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; this agent has none: give it "
     "ToolOptions(sandbox=True), if one works here, or use auto-edit; if a container or VM is the boundary: "

@@ -63,6 +63,12 @@ TEXTS = {
     "covers_edits": "all edits",
     "covers_command": "this exact command",
     "covers_tool": "all of {name}",
+    "covers_scope": "{name} for {scope}",
+    "reach_it": "Let this command connect to {host}? [y]es, this command · [a]lways this session · [s]ave for this folder (both: {host} "
+    "and its subdomains) · [n]o · [r]efuse with a reason (? explains; Esc, Ctrl-C: stop the run)",
+    "approval_why_host": "Commands in the sandbox reach only hosts that you allow. y lets this command reach it, n does not; r tells the "
+    "model why not. a lets all commands reach it and its subdomains until this session ends, s in this folder from now on (/approvals "
+    "takes it back). network.hosts in your config.toml lists hosts that are never asked about.",
     "answered_yes": "yes",
     "answered_always": "always, in this session",
     "answered_save": "always, in this folder",
@@ -115,7 +121,7 @@ TEXTS = {
     "sandbox_ports": "  servers: {ports}",
     "sandbox_no_servers": "  servers: none; what a command in the background serves, later commands reach at 127.0.0.1",
     "sandbox_port_opened": "port {port} is open at {url}",
-    "sandbox_ports_listening": "inside alone: {ports} (/sandbox port N opens one to your browser)",
+    "sandbox_ports_listening": "{ports}, inside only (/sandbox port N opens one to your browser)",
     "sandbox_usage": "/sandbox write on|off · port N [close] · off · on: for this session",
     "sandbox_cannot_write": "commands write without asking only inside a sandbox; now: {words}",
     "sandbox_write_on": "commands in the sandbox write in the workspace without asking, in this session; /sandbox write off: they ask",
@@ -136,7 +142,7 @@ TEXTS = {
     "mode_plan": "reading only; commands run with the workspace read-only, where the sandbox can do that",
     "mode_default": "edits ask first, and commands before they write (without a sandbox: before they run)",
     "mode_auto": "commands run inside the sandbox without asking, and so do edits inside the workspace",
-    "mode_auto-edit": "edits inside the workspace run, everything else asks first",
+    "mode_auto-edit": "edits inside the workspace run; commands ask before they write (without a sandbox: before they run)",
     "no_such_mode": "unknown approval mode {name}; choose from {known}",
     "directory_usage": "/directory lists the directories; /directory add PATH adds one",
     "directory_added": "the model may now work in {path} too; it is told with your next prompt",

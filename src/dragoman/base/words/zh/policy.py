@@ -85,7 +85,7 @@ TEXTS = {
     "policy.other_pattern": "它的模式不是由词和词的列表组成的列表，或代表太多命令",
     "policy.other_star": "其中的 * 在这里的含义会比在那里更广",
     "policy.network_title": "连接到 {host}",
-    "policy.network_for": "用于 {command}",
+    "policy.said_to_write": "模型说它会更改文件",
     "policy.host_unknown": "{host} 不在 network.hosts 中",
     "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这个 agent 没有沙箱："
     "请用 ToolOptions(sandbox=True)（若此处可用），或用 auto-edit；若容器或虚拟机就是边界："

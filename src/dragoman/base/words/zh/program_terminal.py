@@ -62,6 +62,12 @@ TEXTS = {
     "covers_edits": "所有编辑",
     "covers_command": "恰好这条命令",
     "covers_tool": "{name} 的所有调用",
+    "covers_scope": "{name}（{scope}）",
+    "reach_it": "允许这条命令连接 {host} 吗？[y] 仅限这条命令 · [a] 本次会话总是 · [s] 为此文件夹保存（后两者：{host} 及其子域名） · "
+    "[n] 否 · [r] 拒绝并说明原因（? 说明；Esc、Ctrl-C：停止运行）",
+    "approval_why_host": "沙箱中的命令只能连接您允许的主机。y 允许这条命令连接它，n 不允许；r 告诉模型为什么不行。"
+    "a 在本次会话结束前允许所有命令连接它及其子域名，s 在此文件夹中从现在起一直允许（/approvals 可以撤回）。"
+    "config.toml 中的 network.hosts 列出无需询问的主机。",
     "answered_yes": "是",
     "answered_always": "本次会话中总是",
     "answered_save": "此文件夹中总是",
@@ -113,7 +119,7 @@ TEXTS = {
     "sandbox_ports": "  服务器：{ports}",
     "sandbox_no_servers": "  服务器：无；后台命令提供的服务，之后的命令可通过 127.0.0.1 访问",
     "sandbox_port_opened": "端口 {port} 已开放：{url}",
-    "sandbox_ports_listening": "仅在沙箱内：{ports}（/sandbox port N 让您的浏览器能访问）",
+    "sandbox_ports_listening": "{ports}，仅在沙箱内（/sandbox port N 让您的浏览器能访问）",
     "sandbox_usage": "/sandbox write on|off · port N [close] · off · on：仅本次会话",
     "sandbox_cannot_write": "命令只有在沙箱中才可不经询问写入；现在：{words}",
     "sandbox_write_on": "本次会话中，沙箱内的命令写入工作区时不再询问；/sandbox write off 恢复询问",
@@ -133,7 +139,7 @@ TEXTS = {
     "mode_plan": "只读取；在沙箱支持时，命令在工作区只读的情况下运行",
     "mode_default": "编辑先询问，命令在写入之前询问（没有沙箱时在运行之前）",
     "mode_auto": "沙箱内的命令和工作区内的编辑不经询问即运行",
-    "mode_auto-edit": "工作区内的编辑直接运行，其余先询问",
+    "mode_auto-edit": "工作区内的编辑直接运行，命令在写入之前询问（没有沙箱时在运行之前）",
     "no_such_mode": "未知的批准方式 {name}；可选 {known}",
     "directory_usage": "/directory 列出目录；/directory add 路径 添加一个",
     "directory_added": "模型现在也可以在 {path} 中工作；会随您的下一个提示告知它",
