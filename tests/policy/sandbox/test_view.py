@@ -194,6 +194,23 @@ def test_an_environment_in_the_temporary_folder_is_the_one_that_runs(level: int,
 
 
 @pytest.mark.parametrize("level", [1, 2])
+def test_certificates_that_variables_name_are_seen_and_never_what_is_hidden(level: int, world: World) -> None:
+    (world.home / "certificates").mkdir()
+    for name in ("certificates/ours.pem", "certificates/letter.txt", ".ssh/id_rsa"):
+        (world.home / name).write_text(f"text of {name}\n")
+    world.give_to(world.workspace.stat().st_uid)
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(world.home),
+        "SSL_CERT_FILE": f"{world.home}/certificates/ours.pem",
+        "NODE_EXTRA_CA_CERTS": f"{world.home}/.ssh/id_rsa",
+    }
+    with sandbox_at(level, world.workspace) as sandbox:
+        said = read(sandbox, "cat $SSL_CERT_FILE; cat $NODE_EXTRA_CA_CERTS ~/certificates/letter.txt 2>/dev/null", world.workspace, env)[1]
+    assert said == "text of certificates/ours.pem\n"
+
+
+@pytest.mark.parametrize("level", [1, 2])
 def test_the_python_behind_an_environment_of_the_workspace_is_visible(level: int, world: World) -> None:
     python = world.home / "pythons/cpython-3"
     for name in ("bin", "lib", "private"):

@@ -124,12 +124,13 @@ class Ground:
 
     def find_named_tools(self, env: Mapping[str, str]) -> list[str]:
         """What PATH and the like name, as far as commands get to it."""
-        return [path for path in find_named(env, self.homes, self.writable) if self._is_reached(os.path.realpath(path))]
+        return self._without_hidden(path for path in find_named(env, self.homes, self.writable) if self._is_reached(os.path.realpath(path)))
 
     def make_view(self, env: Mapping[str, str], number: int) -> FileView:
         """What a command that only reads may see. `number`: a new one for each. Raises OSError."""
         around = [path for root in self.writable for path in read_by_git(root, self.homes)]
-        named = (*self.writable, *around, *self._readable, *find_toolchains(env, self.homes, self.writable))
+        tools = self._without_hidden(find_toolchains(env, self.homes, self.writable))
+        named = (*self.writable, *around, *self._readable, *tools)
         show = [path for path in named if os.path.lexists(path) and self._is_reached(os.path.realpath(path))]
         return make_view(os.path.join(self.private, "views", str(number)), self._covers, show, self.caches)
 
@@ -154,6 +155,11 @@ class Ground:
     def draw_for_mending(self, repositories: Sequence[Repository]) -> Boundary:
         """What commands may write, and nothing else."""
         return Boundary(writable=(*self.writable, *(each.shared for each in repositories if each.shared)))
+
+    def _without_hidden(self, paths: Iterable[str]) -> list[str]:
+        """A variable that names a secret does not show it."""
+        hidden = self._hidden()
+        return [path for path in paths if not _is_in_any(os.path.realpath(path), hidden)]
 
     @property
     def _covers(self) -> str:

@@ -19,9 +19,15 @@ FOLDERS = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "VOLTA_HOME", "PNPM_HOME", "BUN_INSTALL",
     "DENO_INSTALL", "PYENV_ROOT", "RBENV_ROOT", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "SDKMAN_DIR", "GOROOT", "JAVA_HOME",
     "MAVEN_HOME", "M2_HOME", "GRADLE_HOME", "ANDROID_HOME", "GEM_HOME", "DOTNET_ROOT", "UV_PYTHON_INSTALL_DIR", "PLAYWRIGHT_BROWSERS_PATH",
+    "SSL_CERT_DIR",
 )  # fmt: skip
 """Variables that name one folder."""
-VARIABLES = (*LISTS, *FOLDERS, "GOPATH")
+FILES = (
+    "SSL_CERT_FILE", "NIX_SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT",
+    "CARGO_HTTP_CAINFO", "DENO_CERT", "npm_config_cafile",
+)  # fmt: skip
+"""Variables that name a file: the certificates by which servers are known, as where a network has its own."""
+VARIABLES = (*LISTS, *FOLDERS, *FILES, "GOPATH")
 
 IN_HOME = (
     ".cargo", ".rustup", ".nvm", ".fnm", ".volta", ".pyenv", ".rbenv", ".rvm", ".nodenv", ".goenv", ".jenv", ".asdf", ".sdkman", ".bun",
@@ -75,6 +81,7 @@ def named_by(env: Mapping[str, str], workspace: Sequence[str] = ()) -> list[str]
     sources = [os.path.join(path, name) for path in env.get("GOPATH", "").split(os.pathsep) if path for name in ("bin", "pkg")]
     named = [os.path.normpath(path) for path in (*lists, *folders, *sources) if os.path.isabs(path)]
     found = [path for each in dict.fromkeys(named) if os.path.isdir(each) for path in _with_parts(each)]
+    found += [os.path.normpath(path) for name in FILES if os.path.isabs(path := env.get(name, "")) and os.path.isfile(path)]
     environments = [os.path.join(root, name) for root in workspace for name in _ENVIRONMENTS]
     return list(dict.fromkeys((*found, *(path for each in environments for path in _python_of(each)))))
 
