@@ -37,6 +37,16 @@ def test_in_a_container_auto_is_refused_with_the_advice_to_name_the_boundary(pla
 
 
 @in_container
+def test_in_a_container_doctor_says_what_to_do(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    doctor = container.command(str(tmp_path / "root"), sys.executable, "-m", "dragoman", "doctor", "--offline")
+    done = subprocess.run(doctor, cwd=place.work, env=place.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("! sandbox"))
+    assert "not 1: " in line
+    assert "if a container or VM is the boundary: --sandbox external" in line
+
+
+@in_container
 def test_in_a_container_external_runs_commands_unasked_without_secrets(place: Place, serve: Serve, tmp_path: Path) -> None:
     serve(script(WRITES, "text: Done."))
     asked = ("--approval", "auto", "--sandbox", "external", "--output-format", "stream-json")

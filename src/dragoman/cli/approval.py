@@ -299,7 +299,7 @@ class CallApproval:
         if intent.asker:
             screen.message(say("subagents.asks", agent=escape_hidden(intent.asker, one_line=True)), "cyan")
         if intent.outside:
-            screen.line(say("outside_asks"), "yellow")
+            screen.message(say("outside_means"), "yellow")
             screen.message(say("outside_reason", reason=escape_hidden(intent.outside, one_line=True)))
         self._show_preview(whole=False)
         self._show_reading()

@@ -257,6 +257,8 @@ def _sandbox(setup: Setup) -> Finding:
         detected = sandbox.detected
     finally:
         sandbox.close()
+    if not detected.level and not detected.is_external and setup.config.sandbox.level != "off":
+        return Finding("sandbox", "warning", say("doctor_no_sandbox", words=detected.words))
     return Finding("sandbox", "ok" if detected.level in (1, 2) or detected.is_external else "warning", detected.words)
 
 

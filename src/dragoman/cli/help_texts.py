@@ -24,7 +24,7 @@ usage: dragoman [options]                     a conversation in the terminal
                            default    edits ask first, commands before they write; with -p that is refused
                            auto-edit  edits inside the workspace run, commands ask before they write
                            auto       commands run too, inside a sandbox and nowhere else
-                           In all of them, commands run with the workspace read-only where the
+                           In the first three, commands run with the workspace read-only where the
                            sandbox has level 1 or 2; elsewhere those that only read (ls, grep …).
                            What you allowed with "save for this folder" runs in every mode but plan,
                            also with -p: dragoman approvals

@@ -53,7 +53,8 @@ TEXTS = {
     "outside_asks": "Run OUTSIDE the sandbox, with all your rights?",
     "outside_means": "outside the sandbox it can read, change and send whatever you can; it is asked about every time",
     "outside_reason": 'The model says: "{reason}"',
-    "run_it_outside": "Run it outside? [y]es once{begins} · [e]dit · [n]o · [r]efuse with a reason (? explains; Esc, Ctrl-C: stop the run)",
+    "run_it_outside": "Run OUTSIDE the sandbox, with all your rights? [y]es once{begins} · "
+    "[e]dit · [n]o · [r]efuse with a reason (? explains; Esc, Ctrl-C: stop the run)",
     "outside_beginning": " · [b] this session: commands that begin with `{prefix}`, outside the sandbox",
     "approval_why_outside": "Outside the sandbox a command has all your rights. b is offered for programs that run nothing out of "
     "the workspace; it ends with the session and is never saved.",

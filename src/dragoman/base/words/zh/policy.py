@@ -108,7 +108,7 @@ TEXTS = {
     "policy.sandbox_off": "已关闭",
     "policy.sandbox_not_linux": "此系统还没有沙箱",
     "policy.sandbox_root": "工作区是整个文件系统",
-    "policy.sandbox_reason": "不是{level}：{reason}",
+    "policy.sandbox_reason": "级别 {level} 不可用：{reason}",
     "policy.sandbox_no_bubblewrap": "没有安装 bubblewrap",
     "policy.sandbox_no_landlock": "这里的 Landlock 版本是 {version}，需要 {needed}",
     "policy.command_denied": "有规则不允许读取 {path} 或其中的内容",

@@ -53,7 +53,8 @@ TEXTS = {
     "outside_asks": "要在沙箱之外运行吗？它将拥有您的全部权限",
     "outside_means": "在沙箱之外，它可以读取、更改和发送您能访问的一切；每次都会询问",
     "outside_reason": "模型说：“{reason}”",
-    "run_it_outside": "在沙箱之外运行吗？[y] 这一次{begins} · [e] 编辑 · [n] 否 · [r] 拒绝并说明原因（? 说明；Esc、Ctrl-C：停止运行）",
+    "run_it_outside": "要在沙箱之外运行吗？它将拥有您的全部权限。[y] 这一次{begins} · "
+    "[e] 编辑 · [n] 否 · [r] 拒绝并说明原因（? 说明；Esc、Ctrl-C：停止运行）",
     "outside_beginning": " · [b] 本次会话：在沙箱之外运行以 `{prefix}` 开头的命令",
     "approval_why_outside": "在沙箱之外，命令拥有您的全部权限。b 只对不运行工作区内任何内容的程序提供；它随会话结束，从不保存。",
     "guarded_outside": "这会在沙箱之外运行；每次都会询问",
