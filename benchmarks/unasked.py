@@ -5,6 +5,8 @@ level 1 or 2 works, and a person who answers the first question about writing wi
 (`corpora/traces`) in stand-ins for their repositories: files of the names that the commands mention, a package.json, a first commit. No
 host is reached: a question about one is counted and answered with no. What fails for other reasons, mostly because the real files are
 absent, is counted apart.
+A command that was refused to write and succeeded all the same, as one behind a pipe, is called again with `writes`, and one that the
+sandbox stopped with `outside`, as the model is told to: then that asks.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from benchmarks.table import Table
 from dragoman.loop.agent import Agent
 from dragoman.loop.options import ApprovalOptions, Sandboxing, ToolOptions, WorkspaceOptions
 from dragoman.testing import ScriptedProvider
+from dragoman.testing.script import Playback
 from dragoman.values.calls import Allow, Deny, Intent
+from dragoman.values.commands import REFUSED_TO_WRITE
 from dragoman.values.messages import ToolCall, ToolResult
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,13 +64,20 @@ def run_commands(folder: Path, commands: Sequence[str]) -> list[Ran]:
 
     def answer(call: ToolCall, intent: Intent) -> Allow | Deny:
         asked.append(_reason(call, intent))
-        return Allow(commands_write=True) if call.name == "run_shell" else Deny("no")
+        return Allow(commands_write=True) if call.name == "run_shell" and not intent.outside else Deny("no")
 
-    calls = [f"call: run_shell {json.dumps({'command': each, 'timeout_s': TIMEOUT_S})}\n---\ntext: Good." for each in commands]
-    provider = ScriptedProvider("\n---\n".join(calls))
+    provider = ScriptedProvider("text: Hello.")
 
     async def main() -> list[Ran]:
         ran: list[Ran] = []
+
+        async def call(command: str, **more: object) -> str:
+            wanted = json.dumps({"command": command, "timeout_s": TIMEOUT_S, **more})
+            provider.playback = Playback(f"call: run_shell {wanted}\n---\ntext: Good.")
+            await agent.run("go on")
+            told = [part.text for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
+            return told[-1]
+
         async with Agent(
             provider,
             tools=ToolOptions(builtin=["run_shell"], sandbox=Sandboxing()),
@@ -75,9 +86,12 @@ def run_commands(folder: Path, commands: Sequence[str]) -> list[Ran]:
         ) as agent:
             for command in commands:
                 asked.clear()
-                await agent.run("go on")
-                told = [part.text for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
-                ran.append(Ran(command, tuple(asked), _exit_code(told[-1])))
+                told = await call(command)
+                if not asked and REFUSED_TO_WRITE in told:  # `npm run build | tail -3` is refused to write, and succeeds
+                    told = await call(command, writes=True)
+                if not asked and "with `outside`" in told:
+                    told = await call(command, outside="It needs to.")
+                ran.append(Ran(command, tuple(asked), _exit_code(told)))
         return ran
 
     return asyncio.run(main())
@@ -86,7 +100,9 @@ def run_commands(folder: Path, commands: Sequence[str]) -> list[Ran]:
 def _reason(call: ToolCall, intent: Intent) -> str:
     if call.name != "run_shell":
         return "host"
-    return "write" if intent.writing == "refused" else intent.why or "asked beforehand"
+    if intent.outside:
+        return "outside"
+    return "write" if intent.writing in ("refused", "wanted") else intent.why or "asked beforehand"
 
 
 def _exit_code(text: str) -> int | None:
@@ -102,6 +118,7 @@ def run_everyday() -> list[Ran]:
         work = Path(made) / "repository"
         subprocess.run(["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(work)], check=True)
         (work / "package.json").write_text(json.dumps({"name": "stand-in", "version": "1.0.0", "scripts": _SCRIPTS}))
+        os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))  # pytest, ruff and the like
         return run_commands(work, EVERYDAY)
 
 
