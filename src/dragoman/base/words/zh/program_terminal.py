@@ -63,7 +63,7 @@ TEXTS = {
     "covers_edits": "所有编辑",
     "covers_command": "恰好这条命令",
     "covers_tool": "{name} 的所有调用",
-    "covers_scope": "{name}（{scope}）",
+    "covers_scope": "对 {scope} 使用 {name}",
     "reach_it": "允许这条命令连接 {host} 吗？[y] 仅限这条命令 · [a] 本次会话总是 · [s] 为此文件夹保存（后两者：{host} 及其子域名） · "
     "[n] 否 · [r] 拒绝并说明原因（? 说明；Esc、Ctrl-C：停止运行）",
     "approval_why_host": "沙箱中的命令只能连接您允许的主机。y 允许这条命令连接它，n 不允许；r 告诉模型为什么不行。"
