@@ -175,7 +175,7 @@ def test_a_background_command_asks_in_the_loop_of_the_run_and_its_clock_stands_s
 
     ask, [started, read] = asyncio.run(main())
     assert (started["status"], ask.asked) == ("running", ["example.org"])
-    assert ask.previews == [f"example.org\nfor {CURL}"], "the user sees which command wants it"
+    assert ask.previews == [CURL], "the user sees which command wants it"
     assert (read["output"], read["status"]) == ("hello\n", "ended"), read
 
 
