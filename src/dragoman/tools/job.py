@@ -96,6 +96,11 @@ class Job:
         return self.read_only or getattr(self.tool, "runs_beside", False)
 
     @property
+    def edits_files(self) -> bool:
+        """Whether it can only be judged once what was called before it has ended."""
+        return self.tool is not None and self.tool.spec.kind == "edit" and not self.runs_beside
+
+    @property
     def final_arguments(self) -> str:
         """The arguments it runs with, as JSON text, if they are not those the model wrote."""
         return self.edited or (self.meant.arguments if self.repairs and self.meant is not self.call else "")

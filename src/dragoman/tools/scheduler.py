@@ -1,7 +1,7 @@
 """CALLS → RESULTS. Each call is validated, allowed or refused, run and recorded; the reports come back in call order.
 
 Read-only calls run in parallel. Any other call is a barrier: it starts when every earlier call is finished, and no later one starts
-before it is. A call that is put off (`Later`) ends the batch once nothing else can run; what it holds up is left open with it.
+before it is. One that edits files is not even judged before that: whether it can work depends on what was read. A call that is put off (`Later`) ends the batch once nothing else can run; what it holds up is left open with it.
 `Scheduler.run` drives a batch from one place: every event (an answer, an end, a cancel) wakes it, and it then does
 everything that has become possible. So there are no locks, and what a call waits for can be read in `_advance`.
 """
@@ -148,16 +148,18 @@ class Scheduler:
         for job in waiting:
             if job.task is not None and job.task.done():
                 self._collect_result(job)
-        no_barrier_ahead = nothing_ahead = nothing_held_up = True
+        no_barrier_ahead = nothing_ahead = nothing_held_up = none_at_work = True
         executing = sum(job.state == "executing" and job.is_open and not job.is_pending for job in waiting)
         for job in waiting:
-            if job.state == "validating" and job.is_open and not job.is_pending and job.task is None and no_barrier_ahead:
+            is_due = no_barrier_ahead and (none_at_work or not job.edits_files)
+            if job.state == "validating" and job.is_open and not job.is_pending and job.task is None and is_due:
                 self._find_intent(job)  # not earlier: what the user is shown must still be true when it runs
             may_start = nothing_held_up and executing < self._max_parallel if job.runs_beside else nothing_ahead
             if job.state == "scheduled" and job.is_open and may_start:
                 self._start(job)
                 executing += 1
             nothing_ahead = False
+            none_at_work = none_at_work and not (nothing_held_up and job.is_open and not job.is_pending)
             nothing_held_up = nothing_held_up and job.runs_beside
             no_barrier_ahead = no_barrier_ahead and (job.runs_beside or job.is_pending)  # calls in a row are put off together
 
