@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.base import atomic
 from dragoman.tools import replace
+from dragoman.tools.edit import UNSEEN_NOTE
 from dragoman.tools.replace import replace_text
 from dragoman.tools.seen import WHOLE_FILE_BYTES
 from dragoman.tools.textfile import to_lf
@@ -106,14 +109,43 @@ def test_too_many_occurrences_are_left_to_a_stream_editor(desk: Desk, monkeypatc
     refused(desk.run("edit", file_path="a.txt", old_string="a", new_string="b", replace_all=True), "too_many")
 
 
-def test_a_file_must_have_been_read_and_be_unchanged(desk: Desk) -> None:
-    desk.plant("a.txt", "one")
-    args = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
-    assert refused(desk.run("edit", **args), "unread") == "a.txt has not been read yet: read it first with read_file"
+def test_an_edit_applies_wherever_its_text_occurs_once_in_the_file_as_it_is_now(desk: Desk) -> None:
+    path = desk.plant("a.txt", "one\n")
+    assert done(desk.run("edit", file_path="a.txt", old_string="one", new_string="two")) == "changed a.txt (+1 -1 lines)"
+    path.write_text("two\nby a formatter\n")
+    args = {"file_path": "a.txt", "old_string": "two", "new_string": "three"}
+    assert UNSEEN_NOTE not in desk.intend("edit", **args).preview  # of no use to the user
+    assert done(desk.run("edit", **args)) == f"changed a.txt (+1 -1 lines)\n[{UNSEEN_NOTE}]"
+    assert path.read_text() == "three\nby a formatter\n"
+
+
+def test_changes_that_were_not_seen_are_told_once_and_keep_the_file_from_being_replaced(desk: Desk) -> None:
+    path = desk.plant("a.txt", "one\ntwo\n")
     desk.read("a.txt")
-    desk.plant("a.txt", "one more")
-    assert refused(desk.run("edit", **args), "stale") == "a.txt changed since it was read: read it again"
-    assert desk.intend("edit", **args).problem == "a.txt changed since it was read: read it again"
+    path.write_text("one\ntwo\nthree\n")
+    assert UNSEEN_NOTE in done(desk.run("edit", file_path="a.txt", old_string="one", new_string="1"))
+    assert UNSEEN_NOTE not in done(desk.run("edit", file_path="a.txt", old_string="two", new_string="2"))
+    assert "changed since it was read" in refused(desk.run("write_file", file_path="a.txt", content="x"), "stale")
+    path.write_text("1\n2\nthree\nfour\n")
+    assert UNSEEN_NOTE in done(desk.run("edit", file_path="a.txt", old_string="three", new_string="3"))
+    desk.read("a.txt")
+    assert UNSEEN_NOTE not in done(desk.run("edit", file_path="a.txt", old_string="four", new_string="4"))
+    done(desk.run("write_file", file_path="a.txt", content="x"))
+
+
+def test_an_edit_is_made_anew_if_the_file_changes_while_it_is_written(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = desk.plant("a.txt", "one\n")
+    real, written = atomic._write, list[bytes]()
+
+    def interrupt(descriptor: int, data: bytes, stop: Any) -> None:
+        real(descriptor, data, stop)
+        written.append(data)
+        if len(written) == 1:
+            path.write_text("theirs\none\n")
+
+    monkeypatch.setattr(atomic, "_write", interrupt)
+    done(desk.run("edit", file_path="a.txt", old_string="one", new_string="two"))
+    assert (written, path.read_text()) == ([b"two\n", b"theirs\ntwo\n"], "theirs\ntwo\n")
 
 
 def test_an_empty_old_string_creates_a_file_and_only_that(desk: Desk) -> None:

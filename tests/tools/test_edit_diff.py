@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.tools import diff
-from dragoman.tools.diff import blocks_of_spans, diff_texts, split_lines
-from dragoman.tools.replace import replace_text
+from dragoman.tools.diff import TracedText, diff_texts, split_lines
+from dragoman.tools.edit_list import OneEdit, apply_edits
+from dragoman.tools.replace import Replacement, replace_text
 from dragoman.tools.workspace import ToolRefusal
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "a b\n", "\n", "\x0c\n", "\u2028\n"]), max_size=30).map("".join)
@@ -68,16 +69,51 @@ def test_the_diff_of_an_edit_is_found_without_comparing_the_whole(old: str, need
         replaced = replace_text(old, needle, by, replace_all=True, shown="a.txt")
     except ToolRefusal:
         return
-    blocks = blocks_of_spans(replaced.shown_old, replaced.spans, by.count("\n"))
-    made = diff_texts(replaced.shown_old, replaced.shown_new, "a.txt", coarse=blocks)
+    made = diff_texts(replaced.shown_old, replaced.shown_new, "a.txt", coarse=blocks_of(replaced))
     assert applied(old, made.text) == replaced.text
+
+
+EDITS = st.builds(
+    OneEdit,
+    st.sampled_from(["a", "b", "a\n", "\n", "a\nb", "x", "x\n", "\n\n"]),
+    st.sampled_from(["", "x", "x\n", "\n", "a\nc", "x\ny\nz\n"]),
+    st.booleans(),
+)
+
+
+@given(old=TEXTS, edits=st.lists(EDITS, min_size=1, max_size=5))
+def test_the_diff_of_several_edits_leads_from_the_first_text_to_the_last(old: str, edits: list[OneEdit]) -> None:
+    expected = old
+    for edit in edits:
+        if edit.old not in expected or edit.old == edit.new or (expected.count(edit.old) > 1 and not edit.replace_all):
+            return
+        expected = expected.replace(edit.old, edit.new)
+    try:
+        edited = apply_edits(old, edits, "a.txt")
+    except ToolRefusal:
+        return  # occurrences that overlap are ambiguous
+    assert edited.text == expected
+    assert applied(old, edited.diff.text) == expected
+
+
+def test_edits_far_apart_in_a_long_file_are_hunks_of_their_own() -> None:
+    old = "".join(f"line {number}\n" for number in range(20_000))
+    edited = apply_edits(old, [OneEdit("line 15000\n", "new\n"), OneEdit("line 10\n", ""), OneEdit("new\n", "newer\n")], "a.txt")
+    assert edited.diff.summary == "+1 -2"
+    assert edited.diff.text.count("@@ -") == 2
+    assert applied(old, edited.diff.text) == edited.text
+
+
+def blocks_of(replaced: Replacement) -> list[diff.DiffBlock]:
+    traced = TracedText(replaced.shown_old)
+    traced.replace(replaced.spans, len(replaced.by))
+    return traced.blocks(replaced.shown_new)
 
 
 def test_only_the_lines_that_differ_are_shown(tmp_path: Path) -> None:
     old = "".join(f"{number}\n" for number in range(1000))
     replaced = replace_text(old, "500\n501\n502\n", "500\nnew\n502\n", replace_all=False, shown="a.txt")
-    blocks = blocks_of_spans(replaced.shown_old, replaced.spans, 3)
-    made = diff_texts(replaced.shown_old, replaced.shown_new, "a.txt", coarse=blocks)
+    made = diff_texts(replaced.shown_old, replaced.shown_new, "a.txt", coarse=blocks_of(replaced))
     expected = "--- a/a.txt\n+++ b/a.txt\n@@ -499,7 +499,7 @@\n 498\n 499\n 500\n-501\n+new\n 502\n 503\n 504\n"
     assert (made.text, made.summary) == (expected, "+1 -1")
 

@@ -35,12 +35,12 @@ def test_a_new_file_is_created_with_its_directories(desk: Desk) -> None:
 def test_an_existing_file_must_have_been_read_and_be_unchanged(desk: Desk) -> None:
     desk.plant("a.txt", "old\n")
     args = {"file_path": "a.txt", "content": "new\n"}
-    problem = "a.txt has not been read yet: read it first with read_file"
+    problem = "a.txt exists: read it with read_file before you replace the whole of it, or change parts of it with edit"
     assert desk.intend("write_file", **args).problem == problem
     assert refused(desk.run("write_file", **args), "unread") == problem
     desk.read("a.txt")
     desk.plant("a.txt", "old, changed\n")
-    problem = "a.txt changed since it was read: read it again"
+    problem = "a.txt changed since it was read: read it again before you replace the whole of it"
     assert desk.intend("write_file", **args).problem == problem
     assert refused(desk.run("write_file", **args), "stale") == problem
     desk.read("a.txt")
@@ -73,7 +73,6 @@ def test_the_same_content_is_not_written_again(desk: Desk) -> None:
         (b"\xff\xfea\x00\r\x00\n\x00", "b\n", b"\xff\xfeb\x00\r\x00\n\x00"),
         (b"caf\xe9", "na\xefve", b"na\xefve"),
         (b"caf\xe9", "世", "世".encode()),
-        (b"\x89PNG\r\n\x1a\n\0\0\0", "now text\n", b"now text\n"),
     ],
 )
 def test_line_endings_and_encoding_are_kept(desk: Desk, old: bytes, content: str, new: bytes) -> None:
@@ -81,6 +80,25 @@ def test_line_endings_and_encoding_are_kept(desk: Desk, old: bytes, content: str
     desk.run("read_file", file_path="a.txt")
     done(desk.run("write_file", file_path="a.txt", content=content))
     assert path.read_bytes() == new
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"%PDF-1.7\nno NUL in it\n", "application/pdf"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0", "image/png"),
+        (b"PK\x03\x04\0\0", "zip archive or document"),
+    ],
+)
+def test_text_does_not_replace_a_binary_file(desk: Desk, data: bytes, kind: str) -> None:
+    path = desk.plant("report", data)
+    desk.run("read_file", file_path="report")
+    told = refused(desk.run("write_file", file_path="report", content="text\n"), "binary")
+    assert told == (
+        f"report is a binary file ({kind}, {len(data)} bytes), which text would replace: "
+        "write to another name, or remove it first with run_shell if that is meant"
+    )
+    assert path.read_bytes() == data
 
 
 def test_a_change_of_line_endings_alone_is_visible(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.tools.edit import UNSEEN_NOTE
 from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, new_hasher, state_of, state_of_large
 from file_tools import Desk, done, refused
 
@@ -18,7 +19,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_a_file_is_unknown_known_stale_and_forgotten() -> None:
     seen = SeenFiles()
-    assert "has not been read" in seen.problem("/a", state_of(b"1"))
+    assert "exists: read it" in seen.problem("/a", state_of(b"1"))
     seen.note("/a", state_of(b"1"))
     assert seen.problem("/a", state_of(b"1")) == ""
     assert "changed since it was read: read it again" in seen.problem("/a", state_of(b"2"))
@@ -27,7 +28,7 @@ def test_a_file_is_unknown_known_stale_and_forgotten() -> None:
     seen.forget("/a")
     seen.forget("/never")
     assert not seen.has("/a")
-    assert "has not been read" in seen.problem("/a", state_of(b"2"))
+    assert "exists: read it" in seen.problem("/a", state_of(b"2"))
 
 
 def test_a_state_is_the_same_whole_or_in_pieces() -> None:
@@ -47,7 +48,8 @@ def test_a_change_that_leaves_size_time_and_inode_is_noticed(desk: Desk) -> None
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = path.stat()
     assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
-    refused(desk.run("edit", file_path="a.txt", old_string="two", new_string="three"), "stale")
+    refused(desk.run("write_file", file_path="a.txt", content="three"), "stale")
+    assert UNSEEN_NOTE in done(desk.run("edit", file_path="a.txt", old_string="two", new_string="three"))
 
 
 def test_a_touch_or_a_copy_of_the_same_content_is_no_change(desk: Desk) -> None:
@@ -60,10 +62,38 @@ def test_a_touch_or_a_copy_of_the_same_content_is_no_change(desk: Desk) -> None:
     done(desk.run("edit", file_path="a.txt", old_string="two", new_string="three"))
 
 
-def test_reading_any_part_is_enough_and_reading_many_counts(desk: Desk) -> None:
+def test_a_whole_file_is_replaced_only_when_all_of_it_was_read(desk: Desk) -> None:
     desk.plant("long.txt", "".join(f"line {number}\n" for number in range(5000)))
     desk.read("long.txt", offset=10, limit=1)
-    done(desk.run("edit", file_path="long.txt", old_string="line 4321\n", new_string=""))
+    told = refused(desk.run("write_file", file_path="long.txt", content="x\n"), "stale")
+    assert told == (
+        "long.txt was read only in part (lines 10-10): change parts of it with edit; to replace the whole of it, "
+        "read the rest first, or remove the file with run_shell if nothing in it matters"
+    )
+    desk.read("long.txt", offset=4000)
+    desk.read("long.txt", offset=1)
+    assert "(lines 1-2000, 4000-5000)" in refused(desk.run("write_file", file_path="long.txt", content="x\n"), "stale")
+    desk.read("long.txt", offset=2001)
+    done(desk.run("write_file", file_path="long.txt", content="x\n"))
+
+
+def test_half_of_a_line_is_not_the_whole_of_it(desk: Desk) -> None:
+    desk.plant("one.json", "x" * 50_000)
+    desk.read("one.json")
+    assert "was read only in part:" in refused(desk.run("write_file", file_path="one.json", content="x"), "stale")
+
+
+def test_an_edit_of_a_part_does_not_make_the_whole_known(desk: Desk) -> None:
+    desk.plant("long.txt", "".join(f"line {number}\n" for number in range(50)))
+    desk.read("long.txt", offset=10, limit=1)
+    done(desk.run("edit", file_path="long.txt", old_string="line 43\n", new_string=""))
+    refused(desk.run("write_file", file_path="long.txt", content="x\n"), "stale")
+    desk.read("long.txt")
+    done(desk.run("edit", file_path="long.txt", old_string="line 42\n", new_string=""))
+    done(desk.run("write_file", file_path="long.txt", content="x\n"))
+
+
+def test_reading_many_counts(desk: Desk) -> None:
     desk.plant("b.txt", "b")
     desk.run("read_many_files", paths=["*.txt"])
     done(desk.run("write_file", file_path="b.txt", content="c"))
@@ -90,7 +120,8 @@ def test_what_was_written_counts_as_seen_in_its_new_state(desk: Desk) -> None:
 def test_a_failed_read_is_no_read(desk: Desk) -> None:
     desk.plant("thing", b"\0\1\2")
     refused(desk.run("read_file", file_path="thing"), "binary")
-    refused(desk.run("write_file", file_path="thing", content="x"), "unread")
+    refused(desk.run("write_file", file_path="thing", content="x"), "binary")
+    assert not desk.seen.paths
 
 
 def test_a_file_too_large_to_hash_goes_by_its_status(desk: Desk) -> None:
@@ -98,10 +129,10 @@ def test_a_file_too_large_to_hash_goes_by_its_status(desk: Desk) -> None:
     os.truncate(path, WHOLE_FILE_BYTES + 1)
     state = state_of_large(path.stat())
     desk.read("large.log")
-    assert desk.seen.problem(str(path), state) == ""
+    assert "was read only in part (lines 1-2000)" in desk.seen.problem(str(path), state)
     with path.open("r+b") as file:
         file.write(b"LINE")
     refused(desk.run("write_file", file_path="large.log", content="x"), "stale")
-    desk.read("large.log")
-    done(desk.run("write_file", file_path="large.log", content="x"))
+    desk.seen.note(str(path), state_of_large(path.stat()))  # as if somebody had read all of it
+    assert "replaces a large file of 10.0 MB" in done(desk.run("write_file", file_path="large.log", content="x"))
     assert path.read_bytes() == b"x"

@@ -273,6 +273,9 @@ def test_the_title_of_a_question_hides_nothing_and_padding_is_named() -> None:
     ("told", "shown"),
     [
         ("a.py has not been read yet: read it first with read_file", "a.py 尚未读取"),
+        ("a.py exists: read it with read_file before you replace the whole of it, or change parts of it with edit", "a.py 尚未读取"),
+        ("a.py was read only in part (lines 1-2): change parts of it with edit; to replace the whole of it, …", "a.py 只读取了一部分"),
+        ("edit 2 of 3 failed, so none was made: old_string was not found in a.py", "在 a.py 中没有找到要替换的文本"),
         ("my a.py changed since it was read: read it again", "my a.py 在读取之后已被更改"),
         ("a.py exists already: give the text to replace as old_string, or use write_file", "a.py 已存在"),
         ("old_string was not found in a.py; the nearest lines are 3–5", "在 a.py 中没有找到要替换的文本"),

@@ -132,7 +132,7 @@ class Harness:
         self.unchosen = frozenset(tool.spec.name for tool in ours) if tools.builtin is True else frozenset[str]()
         """Tools that are there by default: nobody chose them."""
         self.approvals = self._approvals_of(approval)
-        self.workspace.was_judged = self._was_judged
+        self.workspace.was_judged, self.workspace.was_shown = self._was_judged, self._was_shown
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
         self.made_with = (workspace, tools, approval)
         self.depth_left = limits.max_depth
@@ -177,6 +177,10 @@ class Harness:
     def _was_judged(self, path: str) -> bool:
         at_work = call_at_work.get()
         return at_work is None or self.approvals.was_judged(at_work[0].id, path)
+
+    def _was_shown(self, preview: str) -> bool:
+        at_work = call_at_work.get()
+        return at_work is None or self.approvals.was_shown(at_work[0].id, preview)
 
     def _law_of(self, options: ApprovalOptions) -> Law:
         """Looked up at each call: directories may be added while a session goes on."""

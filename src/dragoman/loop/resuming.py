@@ -97,7 +97,10 @@ class ResumedRun(Run[T]):
     def _decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:
         decision = self._decided.pop(call.id, None)
         approvals = self._harness.approvals
-        return approvals.decide(call) if decision is None else approvals.apply(call, decision)
+        if decision is None:
+            return approvals.decide(call)
+        waited = self._history.view.postponed.get(call.id)
+        return approvals.apply(call, decision, waited.preview if waited is not None else "")
 
 
 def check_answers(history: History, decisions: Mapping[str, object], results: Mapping[str, object]) -> None:

@@ -115,6 +115,8 @@ class Approvals:
         """The event loop of the last run: questions are asked there, also about commands that run in another."""
         self._judged: dict[str, tuple[str, ...]] = {}
         """By a call's id: the files and the folder that it was allowed for."""
+        self._shown: dict[str, str] = {}
+        """By a call's id: the change of a file that a person was shown and allowed."""
         self._outside: dict[str, OutsideRun] = {}
         """By a call's id: the command that was allowed to run outside the sandbox."""
 
@@ -414,8 +416,9 @@ class Approvals:
             return Deny(NO_ONE_TO_ASK.format(name=call.name, why=""))
         return self._ask_person(self.ask, call, tool, self.view(tool, jsontext.decode_object(call.arguments) or {}))
 
-    def apply(self, call: ToolCall, answer: Allow | Deny) -> Allow | Deny:
-        """What a person said later about a call that was put off. The rules are asked again: they may forbid it by now."""
+    def apply(self, call: ToolCall, answer: Allow | Deny, shown: str = "") -> Allow | Deny:
+        """What a person said later about a call that was put off. The rules are asked again: they may forbid it by now. `shown`: the
+        preview that the person was shown; a file that was changed since may make another change of it, which nobody has allowed."""
         tool = self._find(call.name)
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
@@ -424,6 +427,9 @@ class Approvals:
         verdict = judge(tool.spec, intent, self.mode, law=self._law())
         if isinstance(verdict, Deny):
             return verdict
+        is_as_shown = not shown or not intent.writes or changed_lines(shown) == changed_lines(intent.preview)
+        if isinstance(answer, Allow) and not answer.arguments and not is_as_shown:
+            return Deny("the file changed after the user was shown this change: make the call again")
         return self._take_answer(answer, call, tool, verdict.view if isinstance(verdict, MustAsk) else intent)
 
     async def _ask_person(self, ask: Ask, call: ToolCall, tool: Tool, view: Intent) -> Allow | Deny | Later:
@@ -464,6 +470,9 @@ class Approvals:
     def _bind(self, call: ToolCall, intent: Intent, *, was_asked: bool) -> None:
         if paths := (*intent.writes, *filter(None, [intent.directory])):
             self._judged[call.id] = paths
+        self._shown.pop(call.id, None)
+        if was_asked and intent.writes:
+            self._shown[call.id] = intent.preview
         self._outside.pop(call.id, None)
         if intent.outside:
             from dragoman.policy.outside import plan_run  # only where a command asks for it
@@ -488,6 +497,11 @@ class Approvals:
         from dragoman.policy.guarded_files import is_guarded
 
         return not is_guarded(path) and not self._is_own(path)
+
+    def was_shown(self, call_id: str, preview: str) -> bool:
+        """Whether a person who allowed a call was shown this change of a file. True if nobody was asked."""
+        shown = self._shown.get(call_id)
+        return shown is None or changed_lines(shown) == changed_lines(preview)
 
     def _remember(self, answer: Allow, call: ToolCall, view: Intent, key: str) -> None:
         is_beginning = bool(view.outside) and answer.remember == "session" and key.startswith(OUTSIDE_KEY)
@@ -525,6 +539,14 @@ def _meant(tool: Tool, args: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]
     """What is judged: the tool itself, or the one that it calls for the model (`stands_for`)."""
     stands_for = getattr(tool, "stands_for", None)
     return (tool, args) if stands_for is None else stands_for(args)
+
+
+def changed_lines(preview: str) -> list[str]:
+    """The lines that a change removes and adds, of its diff; where they stand and what is around them may have changed meanwhile. Whatever
+    is no diff counts as a whole."""
+    lines = preview.split("\n")
+    changed = [line for line in lines if line.startswith(("+", "-"))]
+    return changed or lines
 
 
 def _loop_at_work() -> asyncio.AbstractEventLoop | None:

@@ -11,6 +11,7 @@ MAX_PRODUCT = 1_000_000
 """Lines removed times lines added. Up to this, blocks are compared line by line; beyond, they are shown as one block."""
 MAX_CHARS = 100_000
 """Of a whole diff. A longer one is truncated, with a note."""
+_NEVER = 1 << 62
 
 
 class DiffBlock(msgspec.Struct, frozen=True):
@@ -50,23 +51,73 @@ def split_lines(text: str) -> list[str]:
     return [*lines, last] if last else lines
 
 
-def blocks_of_spans(old: str, spans: Sequence[tuple[int, int]], new_newlines: int) -> list[DiffBlock]:
-    """The blocks that change when each span (start, end) is replaced by text with `new_newlines` newlines."""
-    blocks: list[DiffBlock] = []
-    line = position = shift = 0
-    for start, end in spans:
-        line += old.count("\n", position, start)
-        position = start
-        last = line + old.count("\n", start, end)
-        after = shift + new_newlines - (last - line)
-        # A span that starts on the line where the last one ended belongs to the same block.
-        if blocks and line < blocks[-1].end:
-            merged = blocks.pop()
-            blocks.append(DiffBlock(merged.start, last + 1, merged.new_start, last + 1 + after))
-        else:
-            blocks.append(DiffBlock(line, last + 1, line + shift, last + 1 + after))
-        shift = after
-    return blocks
+class TracedText:
+    """A text that is edited step by step. Remembers what of the original is still in it, so that a diff need not compare the whole."""
+
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._pieces: list[tuple[int, int]] = [(0, len(original))]
+        """Where in the original a piece begins, or -1 if it is new, and its length."""
+
+    def replace(self, spans: Sequence[tuple[int, int]], new_chars: int) -> None:
+        """Each span (start, end) of the text as it is now was replaced by `new_chars` characters. Spans are in order and do not overlap."""
+        self._pieces = [piece for piece in _cut(self._pieces, spans, new_chars) if piece[1]]
+
+    def blocks(self, new: str) -> list[DiffBlock]:
+        """The lines that changed. `new`: the text as it is now."""
+        blocks: list[DiffBlock] = []
+        before, after = _LineCounter(self._original), _LineCounter(new)
+        for start, end, new_start, new_end in self._changes():
+            first, new_first = before.line_at(start), after.line_at(new_start)
+            block = DiffBlock(first, before.line_at(end) + 1, new_first, after.line_at(new_end) + 1)
+            # A change that starts on the line where the last one ended belongs to the same block.
+            if blocks and (block.start < blocks[-1].end or block.new_start < blocks[-1].new_end):
+                last = blocks.pop()
+                block = DiffBlock(last.start, block.end, last.new_start, block.new_end)
+            blocks.append(block)
+        return blocks
+
+    def _changes(self) -> Iterator[tuple[int, int, int, int]]:
+        """Spans of the original and of what stands there now, in order."""
+        position = new_position = new_start = 0
+        for start, length in [*self._pieces, (len(self._original), 0)]:
+            if start >= 0:
+                if start > position or new_position > new_start:
+                    yield position, start, new_start, new_position
+                position, new_start = start + length, new_position + length
+            new_position += length
+
+
+class _LineCounter:
+    """The line, from 0, that a position is in. Positions must not go back."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = self._position = 0
+
+    def line_at(self, position: int) -> int:
+        self._line += self._text.count("\n", self._position, position)
+        self._position = position
+        return self._line
+
+
+def _cut(pieces: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]], new_chars: int) -> Iterator[tuple[int, int]]:
+    """The pieces that are left when each span is replaced by a new piece."""
+    left = iter((*spans, (_NEVER, _NEVER)))
+    start, end = next(left)
+    position = 0
+    for origin, length in pieces:
+        piece_end = position + length
+        while position < piece_end:
+            if position < start:  # before the next span
+                upto = min(start, piece_end)
+                yield origin, upto - position
+            else:
+                upto = min(end, piece_end)
+            origin, position = origin + (upto - position) * (origin >= 0), upto
+            if position == end:
+                yield -1, new_chars
+                start, end = next(left)
 
 
 def _refine(old: Sequence[str], new: Sequence[str], block: DiffBlock) -> Iterator[DiffBlock]:

@@ -12,36 +12,28 @@ import msgspec
 from dragoman.base.atomic import write_atomically
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
-from dragoman.tools.diff import Diff, blocks_of_spans, diff_texts
-from dragoman.tools.names import escape_name, format_size, truncate_path
+from dragoman.tools.names import escape_name, truncate_path
 from dragoman.tools.nearest import missing_refusal
-from dragoman.tools.reading import read_whole
-from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, state_of, state_of_large
-from dragoman.tools.textfile import TextFile, binary_refusal, decode, is_crlf, to_lf
+from dragoman.tools.planned_change import (
+    PlannedChange,
+    encode,
+    link_notes,
+    plan_creation,
+    plan_rewrite,
+    read_existing,
+    require_valid,
+    text_of,
+)
+from dragoman.tools.seen import SeenFiles, state_of
+from dragoman.tools.textfile import replacing_refusal
 from dragoman.tools.worker import Stop, in_thread, never_stop
-from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
+from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
 
-
-class ExistingFile(msgspec.Struct, frozen=True):
-    """A file before the change."""
-
-    status: os.stat_result
-    state: str
-    data: bytes | None
-    """None if it is larger than WHOLE_FILE_BYTES."""
-
-
-class PlannedChange(msgspec.Struct, frozen=True):
-    """A computed change of a file, with its exact new content."""
-
-    path: str
-    shown: str
-    old: ExistingFile | None
-    data: bytes
-    diff: Diff
-    notes: tuple[str, ...] = ()
+UNSEEN_NOTE = "the file also holds changes that you have not seen: read it again before edits that depend on them"
+ATTEMPTS = 3
+"""How often an edit is computed anew if the file is changed while it is written."""
 
 
 class WriteFile:
@@ -72,34 +64,41 @@ class WriteFile:
     def _plan(self, args: Mapping[str, Any], stop: Stop) -> PlannedChange:
         path = self._workspace.resolve(args["file_path"], writing=True)
         content: str = args["content"]
-        _require_valid(content, "content")
+        require_valid(content, "content")
         old = read_existing(self._workspace, path, stop)
         shown = truncate_path(self._workspace.display_path(path))
         if old is None:
             return plan_creation(path, shown, content)
         if old.status.st_size:  # an empty file has nothing to lose
-            _require_seen(self._seen, path, shown, old)
-        return _plan_rewrite(path, shown, old, content)
+            if old.data is not None and (refused := replacing_refusal(shown, old.data)) is not None:
+                raise refused
+            if problem := self._seen.problem(path, old.state):
+                raise ToolRefusal(f"{shown} {problem}", "stale" if self._seen.has(path) else "unread")
+        return plan_rewrite(path, shown, old, content)
 
 
 class Edit:
     def __init__(self, workspace: Workspace, seen: SeenFiles) -> None:
         self._workspace, self._seen = workspace, seen
-        properties = {
-            "file_path": {"type": "string", "description": "Path of the file."},
+        replaced = {
             "old_string": {"type": "string", "description": "The exact text to replace."},
             "new_string": {"type": "string", "description": "What takes its place."},
             "replace_all": {"type": "boolean", "description": "Replace every occurrence; false unless told."},
         }
+        listed = {
+            "type": "object",
+            "properties": {name: {"type": each["type"]} for name, each in replaced.items()},
+            "required": ["old_string", "new_string"],
+        }
+        properties = {
+            "file_path": {"type": "string", "description": "Path of the file."},
+            **replaced,
+            "edits": {"type": "array", "items": listed, "description": "Several edits instead, made in order: all or none."},
+        }
         self.spec = ToolSpec.of(
             "edit",
             load_description("edit"),
-            {
-                "type": "object",
-                "properties": properties,
-                "required": ["file_path", "old_string", "new_string"],
-                "additionalProperties": False,
-            },
+            {"type": "object", "properties": properties, "required": ["file_path"], "additionalProperties": False},
             display_name="Edit file",
             kind="edit",
         )
@@ -115,28 +114,22 @@ class Edit:
         return await _run(self._workspace, self._seen, args, self._plan)
 
     def _plan(self, args: Mapping[str, Any], stop: Stop) -> PlannedChange:
+        from dragoman.tools.edit_list import apply_edits, edits_of  # not needed before a file is edited
+
         path = self._workspace.resolve(args["file_path"], writing=True)
-        old_string: str = args["old_string"]
-        new_string: str = args["new_string"]
-        _require_valid(new_string, "new_string")
+        edits = edits_of(args)
         old = read_existing(self._workspace, path, stop)
         shown = truncate_path(self._workspace.display_path(path))
-        if not old_string:
-            if old is not None:
+        if not edits[0].old:
+            if old is not None and old.status.st_size:
                 raise ToolRefusal(f"{shown} exists already: give the text to replace as old_string, or use write_file", "exists")
-            return plan_creation(path, shown, new_string)
+            content = apply_edits(edits[0].new, edits[1:], shown, before=1).text
+            return plan_creation(path, shown, content) if old is None else plan_rewrite(path, shown, old, content)
         if old is None:
             raise missing_refusal(self._workspace, path)
-        before = _text_of(old, shown)
-        _require_seen(self._seen, path, shown, old)
-        from dragoman.tools.replace import replace_text  # not needed before a file is edited
-
-        replaced = replace_text(before.text, old_string, new_string, replace_all=bool(args.get("replace_all")), shown=shown)
-        data = _encode(before, replaced.text, shown)
-        blocks = blocks_of_spans(replaced.shown_old, replaced.spans, replaced.by.count("\n"))
-        diff = diff_texts(replaced.shown_old, replaced.shown_new, shown, coarse=blocks)
-        notes = (f"{len(replaced.spans)} occurrences replaced",) if len(replaced.spans) > 1 else ()
-        return PlannedChange(path, shown, old, data, diff, (*notes, *_link_notes(old)))
+        before = text_of(old, shown)
+        edited = apply_edits(before.text, edits, shown)
+        return PlannedChange(path, shown, old, encode(before, edited.text, shown), edited.diff, (*edited.notes, *link_notes(old)))
 
 
 # --- shared by both ------------------------------------------------------------------------------------------------------
@@ -150,8 +143,7 @@ def _intend(workspace: Workspace, tool: str, args: Mapping[str, Any], plan: Plan
         change = plan(args, stop)
     except ToolRefusal as refused:
         return Intent(title=f"{tool} {_name_of(workspace, args)}", problem=refused.message)
-    preview = escape_hidden(f"{change.diff.text or change.diff.summary}{_in_brackets(change.notes)}")
-    return Intent(title=f"{tool} {change.shown}", preview=preview, writes=(change.path,))
+    return Intent(title=f"{tool} {change.shown}", preview=_preview(change), writes=(change.path,))
 
 
 async def _run(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any], plan: Plan, *, is_whole: bool = False) -> ToolOutput:
@@ -161,30 +153,49 @@ async def _run(workspace: Workspace, seen: SeenFiles, args: Mapping[str, Any], p
 
     def change(stop: Stop) -> ToolOutput:
         planned = plan(args, stop)
-        context.run(workspace.require_judged, planned.path)
-        output = _apply_change(workspace, seen, planned, stop)
+        context.run(workspace.require_judged, planned.path, _preview(planned))
+        output = _apply_change(workspace, seen, planned, stop, is_whole=is_whole)
         return msgspec.structs.replace(output, wrote=(planned.path,)) if is_whole else output
 
+    def change_in_time(stop: Stop) -> ToolOutput:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return change(stop)
+            except ToolRefusal as refused:
+                if is_whole or refused.error_type != "stale":
+                    raise
+        return change(stop)
+
     try:
-        return await in_thread(change)
+        return await in_thread(change_in_time)
     except ToolRefusal as refused:
         return refused.output()
 
 
-def _apply_change(workspace: Workspace, seen: SeenFiles, change: PlannedChange, stop: Stop) -> ToolOutput:
+def _apply_change(workspace: Workspace, seen: SeenFiles, change: PlannedChange, stop: Stop, *, is_whole: bool) -> ToolOutput:
     old = change.old
     if old is not None and old.data == change.data:
-        seen.note(change.path, old.state)
+        if is_whole:
+            seen.note(change.path, old.state)
         return ToolOutput((Text(f"{change.shown} has exactly this content already: nothing was written"),), display="no change")
     stop()
     directory_path, name = os.path.split(change.path)
     with workspace.directory(directory_path, create=True) as directory, workspace.refusing(change.path):
         write_atomically(directory, name, change.data, old.status if old else None, stop)
-    seen.note(change.path, state_of(change.data))
+    unseen = not is_whole and old is not None and seen.holds_unseen_changes(change.path, old.state)
+    if is_whole or old is None or not old.data:
+        seen.note(change.path, state_of(change.data))
+    else:
+        seen.note_edit(change.path, old.state, state_of(change.data))
     verb = "created" if old is None else "changed"
-    message = f"{verb} {change.shown} ({change.diff.summary} lines){_in_brackets(change.notes)}"
+    notes = (*change.notes, UNSEEN_NOTE) if unseen else change.notes
+    message = f"{verb} {change.shown} ({change.diff.summary} lines){_in_brackets(notes)}"
     display = escape_hidden(f"{change.diff.summary} {change.shown}\n{change.diff.text}".rstrip("\n"))
     return ToolOutput((Text(message),), display=display, changed=(change.path,))
+
+
+def _preview(change: PlannedChange) -> str:
+    return escape_hidden(f"{change.diff.text or change.diff.summary}{_in_brackets(change.notes)}")
 
 
 def _name_of(workspace: Workspace, args: Mapping[str, Any]) -> str:
@@ -239,88 +250,3 @@ def _states(paths: tuple[str, ...]) -> tuple[object, ...]:
             continue
         states.append((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode))
     return tuple(states)
-
-
-# --- computing a change --------------------------------------------------------------------------------------------------
-
-
-def read_existing(workspace: Workspace, path: str, stop: Stop) -> ExistingFile | None:
-    """The file to be changed; None if it does not exist yet. Raises PathRefusal if it cannot be written."""
-    try:
-        with workspace.open_file(path) as (descriptor, status):
-            data = read_whole(descriptor, WHOLE_FILE_BYTES, stop) if status.st_size <= WHOLE_FILE_BYTES else None
-        with workspace.directory(os.path.dirname(path)) as directory, workspace.refusing(path):
-            is_writable = directory.is_writable(os.path.basename(path))
-    except PathRefusal as refused:
-        if refused.error_type == "not_found":
-            return None
-        raise
-    # Replacing by rename would bypass the write protection, and root passes every permission check.
-    if not is_writable or not status.st_mode & 0o222:
-        shown = truncate_path(workspace.display_path(path))
-        raise PathRefusal(f"{shown} is write-protected: leave it, or ask the user to change its permissions", "permission")
-    return ExistingFile(status, state_of_large(status) if data is None else state_of(data), data)
-
-
-def plan_creation(path: str, shown: str, content: str) -> PlannedChange:
-    return PlannedChange(path, shown, None, content.encode(), diff_texts("", to_lf(content), shown, is_new=True))
-
-
-def _plan_rewrite(path: str, shown: str, old: ExistingFile, content: str) -> PlannedChange:
-    """Replace a file's whole content, keeping its encoding and line endings."""
-    notes = _link_notes(old)
-    if old.data is None or (before := decode(old.data)) is None:
-        what = "a large file" if old.data is None else "a binary file"
-        note = f"replaces {what} of {format_size(old.status.st_size)}"
-        return PlannedChange(path, shown, old, content.encode(), diff_texts("", to_lf(content), shown), (*notes, note))
-    text = content.replace("\n", "\r\n") if is_crlf(before.text) and "\r\n" not in content else content
-    try:
-        data = before.encode(text)
-    except UnicodeEncodeError:
-        notes = (*notes, f"was encoded in {before.encoding.codec}, is now UTF-8")
-        data = text.encode()
-    return PlannedChange(path, shown, old, data, _diff_ignoring_line_ends(before.text, text, shown), notes)
-
-
-def _diff_ignoring_line_ends(old: str, new: str, shown: str) -> Diff:
-    """The diff without line endings, unless nothing else changes."""
-    if to_lf(old) == to_lf(new):
-        return diff_texts(old, new, shown)
-    return diff_texts(to_lf(old), to_lf(new), shown)
-
-
-def _text_of(old: ExistingFile, shown: str) -> TextFile:
-    if old.data is None:
-        raise ToolRefusal(f"{shown} is too large to edit ({format_size(old.status.st_size)}): use run_shell (sed)", "too_large")
-    text = decode(old.data)
-    if text is None:
-        raise binary_refusal(shown, old.data, len(old.data))
-    return text
-
-
-def _encode(before: TextFile, text: str, shown: str) -> bytes:
-    try:
-        return before.encode(text)
-    except UnicodeEncodeError as error:
-        odd, codec = text[error.start], before.encoding.codec
-        message = f"{shown} is encoded in {codec}, which has no {odd!r}: write it another way, or convert the file first"
-        raise ToolRefusal(message, "encoding") from error
-
-
-def _link_notes(old: ExistingFile) -> tuple[str, ...]:
-    links = old.status.st_nlink
-    return (f"it had {links} hard links: the other names keep the old content",) if links > 1 else ()
-
-
-def _require_seen(seen: SeenFiles, path: str, shown: str, old: ExistingFile) -> None:
-    if problem := seen.problem(path, old.state):
-        raise ToolRefusal(f"{shown} {problem}", "stale" if seen.has(path) else "unread")
-
-
-def _require_valid(text: str, argument: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ToolRefusal(
-            f"{argument} holds half a surrogate pair at character {error.start}: write the character itself", "invalid"
-        ) from error

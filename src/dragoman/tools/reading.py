@@ -41,7 +41,8 @@ def read_path(
         raise
     if reading is None:
         raise binary_refusal(shown, head, status.st_size)
-    seen.note(path, reading.state)
+    last = reading.last_line - reading.line_is_cut  # half a line was not seen
+    seen.note_lines(path, reading.state, reading.first_line, last, reading.total_lines)
     return reading
 
 

@@ -16,6 +16,12 @@ MAX_OCCURRENCES = 100_000
 MAX_LINES_NAMED = 10
 MAX_LINES_COMPARED = 5_000
 MAX_LINE_CHARS = 300
+MAX_COMPARED = 1_000_000
+"""Characters of a passage times those of what replaces it, up to which they are compared."""
+SAME_CHARS = 3
+"""Shorter than this, characters that stay the same are taken for chance."""
+_ALIKE = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00a0\u2007\u202f", "''''\"\"\"\"   ")
+"""Curly quotes and non-breaking spaces as the characters that models write for them."""
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -28,6 +34,10 @@ class Replacement(msgspec.Struct, frozen=True):
     """The spans of shown_old that were replaced, …"""
     by: str
     """… and the text that replaced them."""
+    is_about_line_ends: bool = False
+    """Then the shown texts have the line endings of the file."""
+    is_alike: bool = False
+    """`old` was found with other quotes or spaces, which stay where the text stays."""
 
 
 def replace_text(text: str, old: str, new: str, *, replace_all: bool, shown: str) -> Replacement:
@@ -35,6 +45,8 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool, shown: str
 
     Line endings: LF in `old` also matches CRLF, and `new` adopts the line ending of the place it replaces, so that a file keeps its
     style. Line endings are taken literally only if `old` and `new` differ in nothing else.
+
+    Curly quotes and non-breaking spaces match the plain ones if `old` occurs nowhere exactly, and in one place so.
     """
     if old == new:
         raise ToolRefusal("old_string and new_string are the same: nothing would change", "no_change")
@@ -43,6 +55,10 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool, shown: str
     starts = _starts(haystack, needle, overlapping=not replace_all)
     if is_about_line_ends:
         starts = [start for start in starts if not _splits_a_line_end(haystack, start, start + len(needle))]
+    is_alike = False
+    if not starts and not is_about_line_ends and (found := _find_alike(haystack, needle)) is not None:
+        starts, is_alike = [found], True
+        by = _keep_alike(haystack[found : found + len(needle)], needle, by)
     if not starts:
         raise ToolRefusal(f"old_string was not found in {shown}{_hint(to_lf(text), to_lf(old))}", "not_found")
     if len(starts) > MAX_OCCURRENCES:
@@ -54,8 +70,9 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool, shown: str
     spans = tuple((start, start + len(needle)) for start in starts)
     shown_new = _splice(haystack, spans, by)
     if is_about_line_ends:
-        return Replacement(shown_new, haystack, shown_new, spans, by)
-    return Replacement(_splice_in_style(text, haystack, spans, new), haystack, shown_new, spans, by)
+        return Replacement(shown_new, haystack, shown_new, spans, by, is_about_line_ends=True)
+    in_style = _splice_in_style(text, haystack, spans, by if is_alike else new)
+    return Replacement(in_style, haystack, shown_new, spans, by, is_alike=is_alike)
 
 
 def _starts(text: str, needle: str, *, overlapping: bool) -> list[int]:
@@ -66,6 +83,35 @@ def _starts(text: str, needle: str, *, overlapping: bool) -> list[int]:
         starts.append(position)
         position = text.find(needle, position + (1 if overlapping else len(needle)))
     return starts
+
+
+def _find_alike(text: str, needle: str) -> int | None:
+    """Where the needle occurs with other quotes or spaces; None unless that is one place."""
+    alike, wanted = text.translate(_ALIKE), needle.translate(_ALIKE)
+    if alike == text and wanted == needle:
+        return None
+    starts = _starts(alike, wanted, overlapping=True)
+    return starts[0] if len(starts) == 1 else None
+
+
+def _keep_alike(found: str, needle: str, by: str) -> str:
+    """`by`, with the file's own quotes and spaces wherever it has the same text as the needle, which was `found` so."""
+    first = 0
+    while first < min(len(needle), len(by)) and needle[first] == by[first]:
+        first += 1
+    last = 0
+    while last < min(len(needle), len(by)) - first and needle[-1 - last] == by[-1 - last]:
+        last += 1
+    end, by_end = len(needle) - last, len(by) - last
+    middle = by[first:by_end]
+    if (end - first) * len(middle) <= MAX_COMPARED:
+        from difflib import SequenceMatcher
+
+        same = SequenceMatcher(None, needle[first:end], middle, autojunk=False).get_matching_blocks()
+        for start, by_start, length in same:
+            if length >= SAME_CHARS:
+                middle = middle[:by_start] + found[first + start : first + start + length] + middle[by_start + length :]
+    return found[:first] + middle + found[end:]
 
 
 def _splits_a_line_end(text: str, start: int, end: int) -> bool:

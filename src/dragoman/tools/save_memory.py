@@ -12,8 +12,8 @@ from dragoman.base.atomic import write_atomically
 from dragoman.base.private import make_directory
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
-from dragoman.tools.edit import ExistingFile, read_existing
 from dragoman.tools.names import escape_name, truncate_path
+from dragoman.tools.planned_change import ExistingFile, read_existing
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput

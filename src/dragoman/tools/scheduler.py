@@ -1,7 +1,8 @@
 """CALLS → RESULTS. Each call is validated, allowed or refused, run and recorded; the reports come back in call order.
 
 Read-only calls run in parallel. Any other call is a barrier: it starts when every earlier call is finished, and no later one starts
-before it is. One that edits files is not even judged before that: whether it can work depends on what was read. A call that is put off (`Later`) ends the batch once nothing else can run; what it holds up is left open with it.
+before it is. One that edits files is not even judged before that: whether it can work depends on what was read before it.
+A call that is put off (`Later`) ends the batch once nothing else can run; what it holds up is left open with it.
 `Scheduler.run` drives a batch from one place: every event (an answer, an end, a cancel) wakes it, and it then does
 everything that has become possible. So there are no locks, and what a call waits for can be read in `_advance`.
 """

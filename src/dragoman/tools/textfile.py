@@ -76,13 +76,24 @@ def encodings_of(head: bytes) -> tuple[Encoding, ...]:
 
 
 def binary_refusal(shown: str, head: bytes, size_bytes: int) -> ToolRefusal:
-    kind = media_type(head) or next((name for magic, name in _BINARY_TYPES if head.startswith(magic)), "unknown type")
+    what = f"{shown} is a binary file ({_binary_kind(head)}, {format_size(size_bytes)})"
+    return ToolRefusal(f"{what}: use run_shell to look at it (file, strings, xxd | head) or to change it", "binary")
+
+
+def replacing_refusal(shown: str, data: bytes) -> ToolRefusal | None:
+    """Why text does not take the place of this content; None if that is text too. A PDF may look like text, an image never does."""
+    if not media_type(data) and decode(data) is not None:
+        return None
+    what = f"{shown} is a binary file ({_binary_kind(data)}, {format_size(len(data))}), which text would replace"
+    return ToolRefusal(f"{what}: write to another name, or remove it first with run_shell if that is meant", "binary")
+
+
+def _binary_kind(head: bytes) -> str:
+    if mime := media_type(head):
+        return mime
     if marked := encodings_of(head):
-        kind = f"damaged {marked[0].codec} text"
-    size = format_size(size_bytes)
-    return ToolRefusal(
-        f"{shown} is a binary file ({kind}, {size}): use run_shell to look at it (file, strings, xxd | head) or to change it", "binary"
-    )
+        return f"damaged {marked[0].codec} text"
+    return next((name for magic, name in _BINARY_TYPES if head.startswith(magic)), "unknown type")
 
 
 class TextFile(msgspec.Struct, frozen=True):

@@ -61,6 +61,8 @@ class Workspace:
         self._is_denied = is_denied
         self.was_judged: Callable[[str], bool] = lambda path: True
         """Whether the call at work was allowed for this real path."""
+        self.was_shown: Callable[[str], bool] = lambda preview: True
+        """Whether a person who allowed the call at work was shown this change, if one did."""
 
     def add(self, path: str | os.PathLike[str]) -> str:
         """Add a directory to read and write. Returns its real path."""
@@ -157,11 +159,17 @@ class Workspace:
                 continue  # one of them is not there
         return False
 
-    def require_judged(self, path: str) -> None:
-        """Raises PathRefusal if a call was allowed for another path than the one that it has come to."""
+    def require_judged(self, path: str, preview: str = "") -> None:
+        """Raises PathRefusal if a call was allowed for another path than the one that it has come to, or for another change of the file
+        than this one."""
         if not self.was_judged(path):
             message = f"{truncate_path(self.display_path(path))} is not what was allowed: a link was put in the way meanwhile; try again"
             raise PathRefusal(message, "symlink")
+        if preview and not self.was_shown(preview):
+            shown = truncate_path(self.display_path(path))
+            raise PathRefusal(
+                f"{shown} changed after the user was shown this change, so nothing was written: make the call again", "unapproved"
+            )
 
     def require_regular(self, path: str, status: os.stat_result) -> None:
         """Raises PathRefusal for anything but a regular file."""

@@ -28,6 +28,7 @@ TEXTS = {
     "results.background_failed": "{id}: failed",
     "results.missing": "{name} does not exist",
     "results.unread": "{name} has not been read yet",
+    "results.partly_read": "{name} was read only in part",
     "results.stale": "{name} changed since it was read",
     "results.exists": "{name} exists already",
     "results.not_in_file": "the text to replace was not found in {name}",

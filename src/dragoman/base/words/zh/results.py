@@ -27,6 +27,7 @@ TEXTS = {
     "results.background_failed": "{id}：已失败",
     "results.missing": "{name} 不存在",
     "results.unread": "{name} 尚未读取",
+    "results.partly_read": "{name} 只读取了一部分",
     "results.stale": "{name} 在读取之后已被更改",
     "results.exists": "{name} 已存在",
     "results.not_in_file": "在 {name} 中没有找到要替换的文本",
