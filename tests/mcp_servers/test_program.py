@@ -186,6 +186,12 @@ def test_a_thousand_tools_are_searched(quay: Quay, serve: Serve) -> None:
     assert name in last
     assert "survey_737 at 7 fathoms" in last
     require_prefixes(asked.requests)
+    for own in (name, "survey_737"):  # by its own name, as if it had been listed
+        asked = serve(script(calls((own, {"depth": 7})), "text: Done."))
+        assert quay.place.ask("Survey", "--allow", name).out == "Done.\n"
+        last = json.dumps(asked.requests[-1])
+        assert "survey_737 at 7 fathoms" in last
+        assert f"this call was read with {own} \\u2192 call_tool" in last
     # Rules are about the tool that is called, not about call_tool.
     asked = serve(script(call, "text: Refused."))
     assert quay.place.ask("Survey", "--allow", "mcp__bay__survey_1").code == 0

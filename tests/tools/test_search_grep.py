@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from dragoman.base import jsontext
 from dragoman.tools import matches, ripgrep, search
 from dragoman.tools.matches import Counts, Matches, Paths
-from dragoman.tools.ripgrep import Enough
+from dragoman.tools.ripgrep import Enough, SearchStatus, run_ripgrep
 from dragoman.tools.search import Grep
 from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import ToolOutput
@@ -142,7 +143,8 @@ def test_no_match_is_a_plain_answer(root: Path) -> None:
     ("args", "words", "error_type"),
     [
         ({"pattern": "("}, "unclosed group", "bad_pattern"),
-        ({"pattern": "(?=x)"}, "look-around", "bad_pattern"),
+        ({"pattern": "(?=x"}, "search failed", "bad_pattern"),
+        ({"pattern": "(?=(x)"}, "missing closing parenthesis", "bad_pattern"),
         ({"pattern": "a{1000}{1000}{1000}"}, "search failed", "bad_pattern"),
         ({"pattern": ""}, "empty", "invalid"),
         ({"pattern": "x" * 20_000}, "10,000", "invalid"),
@@ -156,6 +158,34 @@ def test_what_cannot_work_is_an_error_with_a_reason(root: Path, args: dict[str, 
     output = run(root, **args)
     assert (output.is_error, output.error_type) == (True, error_type)
     assert words in text_of(output)
+
+
+def test_patterns_that_look_around_or_back_are_searched_within_bounds(root: Path) -> None:
+    write(root, "a", "foobar\nfoobaz\nhoho\n")
+    write(root, "unreadable", "foobar\n")
+    (root / "unreadable").chmod(0)
+    assert found(root, "foo(?=bar)")[0] == "a:1: foobar"
+    assert found(root, "(?<!x)(ho)\\1", path="a") == ["a:3: hoho"]
+    assert found(root, "fo+(?!bar)b", path="a", output_mode="count") == ["a: 1"]
+    write(root, "long", f"{'a' * 5000}\n")
+    output = run(root, "^(a|aa)+(?=c)")  # which takes exponential time: a line is given up after so many steps
+    assert (output.is_error, "took too long" in text_of(output)) == (False, True)
+
+
+def test_where_ripgrep_cannot_look_around_something_that_works_is_advised(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(root, "a", "foobar\n")
+
+    async def without(program: str, options: Sequence[str], *args: Any) -> SearchStatus:
+        if "--pcre2" in options:
+            return SearchStatus("rg: PCRE2 is not available in this build of ripgrep")
+        return await run_ripgrep(program, options, *args)
+
+    monkeypatch.setattr(search, "run_ripgrep", without)
+    output = run(root, "foo(?=bar)")
+    assert (output.is_error, output.error_type) == (True, "bad_pattern")
+    assert "grep -P" in text_of(output)
+    assert "--pcre2" not in text_of(output)
+    assert "--multiline" not in text_of(run(root, r"a\nb"))
 
 
 @pytest.mark.parametrize("pattern", ["--files", "-e", "--pre=touch PWN", "-v", "--", "--version", "-"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,22 +14,15 @@ from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.names import escape_name, truncate_path
 from dragoman.tools.nearest import missing_refusal
-from dragoman.tools.planned_change import (
-    PlannedChange,
-    encode,
-    link_notes,
-    plan_creation,
-    plan_rewrite,
-    read_existing,
-    require_valid,
-    text_of,
-)
 from dragoman.tools.seen import SeenFiles, state_of
 from dragoman.tools.textfile import replacing_refusal
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
+
+if TYPE_CHECKING:
+    from dragoman.tools.planned_change import PlannedChange
 
 UNSEEN_NOTE = "the file also holds changes that you have not seen: read it again before edits that depend on them"
 ATTEMPTS = 3
@@ -62,6 +55,8 @@ class WriteFile:
         return await _run(self._workspace, self._seen, args, self._plan, is_whole=True)
 
     def _plan(self, args: Mapping[str, Any], stop: Stop) -> PlannedChange:
+        from dragoman.tools.planned_change import plan_creation, plan_rewrite, read_existing, require_valid  # not before a file is changed
+
         path = self._workspace.resolve(args["file_path"], writing=True)
         content: str = args["content"]
         require_valid(content, "content")
@@ -93,7 +88,7 @@ class Edit:
         properties = {
             "file_path": {"type": "string", "description": "Path of the file."},
             **replaced,
-            "edits": {"type": "array", "items": listed, "description": "Several edits instead, made in order: all or none."},
+            "edits": {"type": "array", "items": listed, "description": "Several edits, in order; all or none."},
         }
         self.spec = ToolSpec.of(
             "edit",
@@ -110,11 +105,17 @@ class Edit:
     async def prepare_intent(self, args: Mapping[str, Any]) -> None:
         await self._intent.prepare(args)
 
+    def tidy(self, args: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        from dragoman.tools.habits import tidy_edit  # only for arguments that do not fit
+
+        return tidy_edit(args)
+
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         return await _run(self._workspace, self._seen, args, self._plan)
 
     def _plan(self, args: Mapping[str, Any], stop: Stop) -> PlannedChange:
-        from dragoman.tools.edit_list import apply_edits, edits_of  # not needed before a file is edited
+        from dragoman.tools.edit_list import apply_edits, edits_of  # not before a file is edited
+        from dragoman.tools.planned_change import PlannedChange, encode, link_notes, plan_creation, plan_rewrite, read_existing, text_of
 
         path = self._workspace.resolve(args["file_path"], writing=True)
         edits = edits_of(args)
@@ -134,7 +135,7 @@ class Edit:
 
 # --- shared by both ------------------------------------------------------------------------------------------------------
 
-Plan = Callable[[Mapping[str, Any], Stop], PlannedChange]
+Plan = Callable[[Mapping[str, Any], Stop], "PlannedChange"]
 """Computes a change without making it. Raises ToolRefusal."""
 
 

@@ -38,8 +38,8 @@ class ReadFile:
         self._workspace, self._seen, self._blobs = workspace, seen, blobs
         properties = {
             "file_path": {"type": "string", "description": "Path of the file."},
-            "offset": {"type": "integer", "minimum": 1, "description": "Line to start at; the first is 1."},
-            "limit": {"type": "integer", "minimum": 1, "description": "How many lines; 2000 unless told."},
+            "offset": {"type": "integer", "description": "Line to start at; the first is 1."},
+            "limit": {"type": "integer", "description": "How many lines; 2000 unless told."},
         }
         self.spec = ToolSpec.of(
             "read_file",
@@ -50,8 +50,17 @@ class ReadFile:
             read_only=True,
         )
 
+    def tidy(self, args: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        from dragoman.tools.habits import tidy_read  # only for arguments that do not fit
+
+        return tidy_read(args)
+
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        return read_intent(self._workspace, "read_file", str(args.get("file_path", "")))
+        intent = read_intent(self._workspace, "read_file", str(args.get("file_path", "")))
+        negative = next((name for name in ("offset", "limit") if int(args.get(name) or 0) < 0), "")
+        if not negative or intent.problem:
+            return intent
+        return Intent(title=intent.title, problem=f"{negative} is negative: count lines from the beginning, from 1")
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         first_line, max_lines = max(1, int(args.get("offset") or 1)), max(1, int(args.get("limit") or MAX_LINES))

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.base import jsontext
 from dragoman.tools import results
 from dragoman.tools.arguments import check_arguments, decode_arguments, name_parameters, read_arguments
 from dragoman.tools.registry import Registry
@@ -184,6 +185,8 @@ def read_call(job: Job, registry: Registry, align: Align | None, max_chars: int)
     args, fault = decode_arguments(call.arguments, max_chars)
     if fault and len(call.arguments) <= max_chars:
         call, args, fault = _mend_call(job, fault)
+    if not fault:
+        call, args = _tidy_call(job, registry, call, args)
     problem = _problem(job, args, fault)
     is_fit = job.tool is not None and not problem
     meant = align(call, args, registry.specs) if align is not None and not fault and (not is_fit or call.opaque is not None) else None
@@ -216,6 +219,23 @@ def _mend_call(job: Job, fault: str) -> tuple[ToolCall, dict[str, Any], str]:
     job.meant = msgspec.structs.replace(job.call, arguments=mended[0])
     job.repairs = mended[1]
     return job.meant, args, ""
+
+
+def _tidy_call(job: Job, registry: Registry, call: ToolCall, args: dict[str, Any]) -> tuple[ToolCall, dict[str, Any]]:
+    """The call with what models write out of habit put right (see habits.py), or made through the tool that makes such calls."""
+    name = call.name
+    if job.tool is None:
+        job.tool, tidied, repairs = registry.carry(call.name, args)
+        name = job.tool.spec.name if job.tool is not None else call.name
+    elif (tidy := getattr(job.tool, "tidy", None)) is not None and check_arguments(job.tool.spec, args):
+        tidied, repairs = tidy(args)
+    else:
+        return call, args
+    if not repairs:
+        return call, args
+    job.meant = msgspec.structs.replace(call, name=name, arguments=jsontext.dumps(tidied))
+    job.repairs = (*job.repairs, *repairs)
+    return job.meant, tidied
 
 
 def _take_meant(job: Job, tool: Tool | None, meant: MeantCall) -> bool:

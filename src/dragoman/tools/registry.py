@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.text import closest
@@ -51,7 +52,16 @@ class Registry:
     def nearest(self, name: str) -> list[str]:
         """The tools that may have been meant, likeliest first: wrong case, an extra prefix (`functions.edit`), a typo."""
         bare = re.split(r"[.:/]", name[-200:])[-1]
-        return list(dict.fromkeys([*closest(name, self._tools, 3), *closest(bare, self._tools, 3)]))[:3]
+        names = [*self._tools, *(each for tool in self._tools.values() for each in getattr(tool, "carried", ()))]
+        return list(dict.fromkeys([*closest(name, names, 3), *closest(bare, names, 3)]))[:3]
+
+    def carry(self, name: str, args: Mapping[str, Any]) -> tuple[Tool | None, dict[str, Any], list[str]]:
+        """The tool that calls others by name, if it knows one called `name`; the arguments with which it does, and what was changed."""
+        for tool in self._tools.values():
+            carry = getattr(tool, "carry", None)
+            if carry is not None and (carried := carry(name, args)) is not None:
+                return tool, carried, [f"{name[:80]} → {tool.spec.name}"]
+        return None, {}, []
 
     @property
     def names(self) -> tuple[str, ...]:

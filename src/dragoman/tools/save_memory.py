@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,11 +13,13 @@ from dragoman.base.private import make_directory
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.names import escape_name, truncate_path
-from dragoman.tools.planned_change import ExistingFile, read_existing
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
+
+if TYPE_CHECKING:
+    from dragoman.tools.planned_change import ExistingFile
 
 HEADING = "## Remembered"
 MAX_FACT_CHARS = 500
@@ -81,6 +83,8 @@ class SaveMemory:
 
     def _plan(self, given: str, stop: Stop) -> _Addition:
         """Raises ToolRefusal."""
+        from dragoman.tools.planned_change import read_existing  # not before something is remembered
+
         line = f"- {flatten_fact(given)}"
         path = os.path.realpath(self._path)  # a symbolic link to another place stays a link
         old = read_existing(Workspace(os.path.dirname(path)), path, stop)

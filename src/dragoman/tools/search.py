@@ -37,6 +37,10 @@ MAX_FILE_MB = 200
 MIN_SECOND_S = 1.0
 """What the second search may take at least."""
 _DISPLAY_LINES = 20
+_NO_LOOKING_AROUND = (
+    "look-ahead, look-behind and backreferences are not to be had here: search for a simpler pattern and choose among its matches, "
+    "or use run_shell (grep -P)"
+)
 _LEFT_OUT = "Hidden files and those that .gitignore names are left out."
 
 C = TypeVar("C", Paths, Counts, Matches)
@@ -108,7 +112,7 @@ class Glob(_Finder):
 
     async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
         start, pattern = self._prepare(args)
-        most = _clamp(args.get("max_results"), 200, MAX_RESULTS)
+        most = _clamp(args.get("max_results") or None, 200, MAX_RESULTS)
         prefix = os.path.join(start, "")
         paths = Paths(lambda path: path.startswith(prefix) and pattern.matches(path[len(prefix) :]), MAX_CANDIDATES)
         options = ["--files", "--null", *pattern.filters(), *(["--hidden"] if pattern.wants_hidden else [])]
@@ -158,6 +162,11 @@ class Grep(_Finder):
             read_only=True,
         )
 
+    def tidy(self, args: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        from dragoman.tools.habits import tidy_grep  # only for arguments that do not fit
+
+        return tidy_grep(args)
+
     def _prepare(self, args: Mapping[str, Any]) -> tuple[str, PathPattern | None]:
         """Where to search, and in which files. Raises ToolRefusal."""
         regex = str(args.get("pattern", ""))
@@ -176,7 +185,7 @@ class Grep(_Finder):
 
     async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
         start, include = self._prepare(args)
-        most = _clamp(args.get("max_results"), 100, MAX_RESULTS)
+        most = _clamp(args.get("max_results") or None, 100, MAX_RESULTS)
         context = _clamp(args.get("context"), 0, MAX_CONTEXT_LINES, least=0)
         options = [
             f"--max-filesize={MAX_FILE_MB}M",
@@ -197,7 +206,7 @@ class Grep(_Finder):
                     [self._workspace.display_path(path) for path in sorted(paths.found, key=_parts)], most, status, "files"
                 )
             case "count":
-                counts, status = await search.run(["--count", "--null", *options], Counts, most)
+                counts, status = await search.run(["--count", "--with-filename", "--null", *options], Counts, most)
                 found = sorted(counts.found.items(), key=lambda item: _parts(item[0]))
                 return self._render_paths(
                     [f"{self._workspace.display_path(path)}: {count}" for path, count in found], most, status, "files"
@@ -255,6 +264,12 @@ class _Search:
         ends_at_s = time.monotonic() + ripgrep.TIMEOUT_S
         found = collector(self._is_wanted, UNSORTED_RESULTS)
         status = await run_ripgrep(self._program, options, self._start, found.take, ripgrep.TIMEOUT_S)
+        if "--pcre2" in status.problem and not found.found:  # the pattern looks around or back, which ripgrep's own engine does not
+            options = ["--pcre2", "--messages", *options]
+            status = await run_ripgrep(self._program, options, self._start, found.take, ripgrep.TIMEOUT_S)
+            if "PCRE2 is not available" in status.problem:
+                raise ToolRefusal(_NO_LOOKING_AROUND, "bad_pattern")
+            status = _end_of_pcre2(status)
         if status.was_stopped:
             left_s = max(MIN_SECOND_S, ends_at_s - time.monotonic())
             in_order = collector(self._is_wanted, most)
@@ -263,7 +278,7 @@ class _Search:
                 return found, msgspec.structs.replace(status, timed_out=True)
             found, status = in_order, second
         if status.problem and not found.found:
-            raise ToolRefusal(f"the search failed: {status.problem}", "bad_pattern")
+            raise ToolRefusal(f"the search failed: {_without_advice(status.problem)}", "bad_pattern")
         return found, status
 
     def _is_wanted(self, path: str) -> bool:
@@ -277,6 +292,18 @@ class _Search:
         if not start:
             return self._include.matches(relative)
         return relative.startswith(start + "/") and self._include.matches(relative[len(start) + 1 :])
+
+
+def _end_of_pcre2(status: SearchStatus) -> SearchStatus:
+    """PCRE2 gives up a line after so many steps, which counts as taking too long; files that cannot be read are left out, as ever."""
+    is_pattern_wrong = "PCRE2: error compiling" in status.problem
+    gave_up = "PCRE2: error matching" in status.problem
+    return SearchStatus(status.problem if is_pattern_wrong else "", status.was_stopped, status.timed_out or gave_up)
+
+
+def _without_advice(problem: str) -> str:
+    """ripgrep's error, without advice about flags that this tool does not have."""
+    return problem.partition("\n\nConsider enabling")[0]
 
 
 def _newest(paths: Sequence[str], most: int, stop: Stop) -> list[str]:

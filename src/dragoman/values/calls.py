@@ -108,7 +108,9 @@ class Tool(Protocol):
     # One that may run only so long has `timeout_s`: after that it is cancelled, and the model is told so.
     # One that may run beside others though it does more than read has `runs_beside = True`.
     # One that is called again and again with the same arguments, to see whether something has changed, has `polled = True`.
-    # One that only calls another tool for the model has `stands_for(args)`: the tool and arguments that are judged.
+    # One that only calls another tool for the model has `stands_for(args)`: the tool and arguments that are judged. If the model may call
+    # that one by its own name, it also has `carried`, the names, and `carry(name, args)`: its own arguments for such a call, or None.
+    # One that knows what models write out of habit has `tidy(args)`, for arguments that do not fit: others, and what was changed.
     # Of our own alone: `decides_within` (an agent, whose calls are decided one by one), `is_trusted` (not asked about), `is_for_one_run`.
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:

@@ -138,6 +138,13 @@ class ToolIndex:
     def get(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
+    def find(self, name: str) -> Tool | None:
+        """By the name that the model is given, or by the server's own where no two servers have it."""
+        if name in self._tools:
+            return self._tools[name]
+        own = [tool for tool in self._tools.values() if isinstance(tool, ServerTool) and tool.tool.name == name]
+        return own[0] if len(own) == 1 else None
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._tools)
@@ -179,6 +186,14 @@ class CallTool:
     def __init__(self, spec: ToolSpec, index: ToolIndex) -> None:
         self.spec = spec
         self._index = index
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        return self._index.names
+
+    def carry(self, name: str, args: Mapping[str, Any]) -> dict[str, Any] | None:
+        tool = self._index.find(name)
+        return None if tool is None else {"name": tool.spec.name, "arguments": dict(args)}
 
     def stands_for(self, args: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]]:
         tool = self._index.get(str(args.get("name", "")))
