@@ -17,7 +17,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, ToolSpec, assistant, user
 from dragoman.values.record import Kept, Pruned, decode_entry, encode_entry
 from loop.test_upkeep import HOUR_MS, SNAPSHOT, agent_of, model
-from loop.test_upkeep_pruning import EDIT_A, READ_A, Clock, commands, files_agent, last_result, text_of
+from loop.test_upkeep_pruning import READ_A, WRITE_A, Clock, commands, files_agent, last_result, text_of
 from scenarios.workshop import play
 
 SHELL = ToolSpec("run_shell", "Runs a command.", '{"type": "object", "properties": {"command": {"type": "string"}}}')
@@ -123,13 +123,13 @@ def test_only_results_of_tools_are_chosen_about() -> None:
         agent.keep(999)
 
 
-def test_a_file_that_was_dropped_must_be_read_again_before_it_is_edited(tmp_path: Path) -> None:
+def test_a_file_that_was_dropped_must_be_read_again_before_it_is_replaced(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = files_agent(tmp_path, f"{READ_A}\n---\ntext: read\n---\n{EDIT_A}\n---\ntext: x", ContextSettings())
+        agent = files_agent(tmp_path, f"{READ_A}\n---\ntext: read\n---\n{WRITE_A}\n---\ntext: x", ContextSettings())
         await agent.run("Read a.txt.")
         agent.drop(next(item.seq for item in agent.plan().items if item.kind == "result"))
         await agent.run("Edit a.txt.")
-        assert "read it first" in text_of(last_result(agent))
+        assert "read it with read_file before" in text_of(last_result(agent))
         assert (tmp_path / "a.txt").read_text().startswith("start")
 
     play(go)

@@ -11,7 +11,7 @@ import pytest
 
 from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.tools import edit
+from dragoman.tools import planned_change
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolCall
 
@@ -20,13 +20,13 @@ from dragoman.values.messages import ToolCall
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each time a file to be changed is read: whether that was in the event loop's thread."""
     found: list[bool] = []
-    real = edit.read_existing
+    real = planned_change.read_existing
 
     def noted(*args: Any) -> Any:
         found.append(threading.current_thread() is threading.main_thread())
         return real(*args)
 
-    monkeypatch.setattr(edit, "read_existing", noted)
+    monkeypatch.setattr(planned_change, "read_existing", noted)
     return found
 
 
@@ -76,4 +76,4 @@ def test_a_file_that_changed_since_is_looked_at_again(tmp_path: Path, threads: l
         tmp_path, 'read_file {"file_path": "a.txt"}', 'edit {"file_path": "a.txt", "old_string": "old", "new_string": "new"}', ask=ask
     )
     assert (tmp_path / "a.txt").read_text() == "somebody else's\n"
-    assert "read it again" in told
+    assert "was not found in a.txt" in told

@@ -125,6 +125,7 @@ def text_of(result: ToolResult) -> str:
 
 READ_A, READ_B = 'call: read_file {"file_path": "a.txt"}', 'call: read_file {"file_path": "./b.txt"}'
 EDIT_A = 'call: edit {"file_path": "a.txt", "old_string": "start", "new_string": "omega"}'
+WRITE_A = 'call: write_file {"file_path": "a.txt", "content": "omega\\n"}'
 LOOK = "call: list_directory {}"
 
 
@@ -133,14 +134,14 @@ LOOK = "call: list_directory {}"
     [READ_A, 'call: read_many_files {"paths": ["a.txt"]}', 'call: read_many_files {"paths": ["*.txt"]}'],
     ids=["read_file", "by name", "by pattern"],
 )
-def test_what_was_pruned_must_be_read_again_before_it_is_changed(tmp_path: Any, read: str) -> None:
+def test_what_was_pruned_must_be_read_again_before_it_is_replaced(tmp_path: Any, read: str) -> None:
     async def go() -> None:
-        agent = files_agent(tmp_path, f"{read}\n---\n{LOOK}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        agent = files_agent(tmp_path, f"{read}\n---\n{LOOK}\n---\n{WRITE_A}\n---\ntext: x", EVERYTHING)
         await agent.run("Edit a.txt.")
         assert entries(agent, Pruned)
         refused = last_result(agent)
         assert refused.is_error
-        assert "read it first" in text_of(refused)
+        assert "read it with read_file before" in text_of(refused)
         assert (tmp_path / "a.txt").read_text().startswith("start")
 
     play(go)
@@ -150,7 +151,7 @@ def test_what_is_still_in_view_need_not_be_read_again(tmp_path: Any) -> None:
     """One of two reads of the same file was pruned; the other stands."""
 
     async def go() -> None:
-        agent = files_agent(tmp_path, f"{READ_A}\n---\n{READ_A}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{READ_A}\n---\n{WRITE_A}\n---\ntext: x", EVERYTHING)
         await agent.run("Edit a.txt.")
         assert entries(agent, Pruned)
         assert not last_result(agent).is_error, text_of(last_result(agent))
@@ -162,7 +163,7 @@ def test_what_is_still_in_view_need_not_be_read_again(tmp_path: Any) -> None:
 def test_another_file_is_not_forgotten(tmp_path: Any) -> None:
     async def go() -> None:
         edit_b = EDIT_A.replace("a.txt", "b.txt")
-        agent = files_agent(tmp_path, f"{READ_A}\n---\n{READ_B}\n---\n{edit_b}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{READ_B}\n---\n{edit_b}\n---\n{WRITE_A}\n---\ntext: x", EVERYTHING)
         await agent.run("Edit both.")
         results = [outcome.result for outcome in agent.history.view.outcomes]
         assert not results[2].is_error, text_of(results[2])
@@ -174,7 +175,7 @@ def test_another_file_is_not_forgotten(tmp_path: Any) -> None:
 def test_what_was_written_whole_is_known(tmp_path: Any) -> None:
     async def go() -> None:
         write = 'call: write_file {"file_path": "a.txt", "content": "start anew\\n"}'
-        agent = files_agent(tmp_path, f"{READ_A}\n---\n{write}\n---\n{LOOK}\n---\n{LOOK}\n---\n{EDIT_A}\n---\ntext: x", EVERYTHING)
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{write}\n---\n{LOOK}\n---\n{LOOK}\n---\n{WRITE_A}\n---\ntext: x", EVERYTHING)
         await agent.run("Write and edit a.txt.")
         assert "c" not in agent.history.view.pruned
         assert not last_result(agent).is_error, text_of(last_result(agent))
@@ -186,7 +187,7 @@ def test_what_was_summed_up_must_be_read_again(tmp_path: Any) -> None:
     async def go() -> None:
         snapshot = SNAPSHOT.replace("\n", " ")
         script = (
-            f"{READ_A}\n---\ntext: {' '.join(map(str, range(800)))}\n---\ntext: Hm.\n---\ntext: {snapshot}\n---\n{EDIT_A}\n---\ntext: x"
+            f"{READ_A}\n---\ntext: {' '.join(map(str, range(800)))}\n---\ntext: Hm.\n---\ntext: {snapshot}\n---\n{WRITE_A}\n---\ntext: x"
         )
         agent = files_agent(tmp_path, script)
         await agent.run("Read a.txt.")
@@ -196,6 +197,6 @@ def test_what_was_summed_up_must_be_read_again(tmp_path: Any) -> None:
         assert done.status == "compressed", done
         assert not agent._harness.seen.paths
         await agent.run("Edit a.txt.")
-        assert "read it first" in text_of(last_result(agent))
+        assert "read it with read_file before" in text_of(last_result(agent))
 
     play(go)

@@ -1,4 +1,4 @@
-"""Which files are still in the model's context. A file that dropped out must be read again before it may be edited."""
+"""Which files are still in the model's context. A file that dropped out must be read again before it may be replaced as a whole."""
 
 from __future__ import annotations
 

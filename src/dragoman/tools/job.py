@@ -97,6 +97,10 @@ class Job:
         return self.read_only or getattr(self.tool, "runs_beside", False)
 
     @property
+    def is_to_be_judged(self) -> bool:
+        return self.state == "validating" and self.is_open and not self.is_pending and self.task is None
+
+    @property
     def edits_files(self) -> bool:
         """Whether it can only be judged once what was called before it has ended."""
         return self.tool is not None and self.tool.spec.kind == "edit" and not self.runs_beside

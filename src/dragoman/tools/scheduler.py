@@ -152,8 +152,7 @@ class Scheduler:
         no_barrier_ahead = nothing_ahead = nothing_held_up = none_at_work = True
         executing = sum(job.state == "executing" and job.is_open and not job.is_pending for job in waiting)
         for job in waiting:
-            is_due = no_barrier_ahead and (none_at_work or not job.edits_files)
-            if job.state == "validating" and job.is_open and not job.is_pending and job.task is None and is_due:
+            if job.is_to_be_judged and no_barrier_ahead and (none_at_work or not job.edits_files):
                 self._find_intent(job)  # not earlier: what the user is shown must still be true when it runs
             may_start = nothing_held_up and executing < self._max_parallel if job.runs_beside else nothing_ahead
             if job.state == "scheduled" and job.is_open and may_start:
