@@ -58,7 +58,7 @@ async def main(folder: Path, url: str, model: str, work: str) -> None:
                 await asyncio.Event().wait()
             return
         if work == "decide":
-            agent.approvals.apply = lambda call, answer: die()  # type: ignore[method-assign]
+            agent.approvals.apply = lambda call, answer, shown="": die()  # type: ignore[method-assign]
         result = await agent.resume({call.id: dm.Allow() for call in agent.pending if not call.is_decided})
         say(result.text)
 
