@@ -229,6 +229,71 @@ def test_the_python_behind_an_environment_of_the_workspace_is_visible(level: int
 
 
 @pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("lead", ["python", "python by cwd", "programs", "libraries", "modules", "home"])
+def test_no_link_of_the_workspace_shows_what_lies_behind_it(level: int, lead: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes in the workspace, or sent it, chooses where its links lead."""
+    work, env = world.workspace, {"PATH": "/usr/bin:/bin", "HOME": str(world.home)}
+    match lead:
+        case "python" | "python by cwd":
+            (work / "fake/bin").mkdir(parents=True)
+            (work / "fake/bin/python3").symlink_to("/usr/bin/python3")
+            (work / "fake/lib").symlink_to(world.other)
+            (work / ".venv").mkdir()
+            named = f"{work}/fake/bin" if lead == "python" else "/proc/self/cwd/fake/bin"
+            (work / ".venv/pyvenv.cfg").write_text(f"home = {named}\n")
+        case "programs":
+            (work / "bin").symlink_to(world.other)
+            env["PATH"] = f"{work}/bin:/usr/bin:/bin"
+        case "libraries":
+            (work / "bin").mkdir()
+            (work / "lib").symlink_to(world.other)
+            env["PATH"] = f"{work}/bin:/usr/bin:/bin"
+        case "modules":
+            (work / "modules").symlink_to(world.other)
+            env["PYTHONPATH"] = f"{work}/modules"
+        case _:
+            (work / "programs").symlink_to(world.other)
+            (world.home / ".local").mkdir()
+            (world.home / ".local/bin").symlink_to(work / "programs")
+    world.give_to(work.stat().st_uid)
+    monkeypatch.chdir(work)
+    with sandbox_at(level, work) as sandbox:
+        said = read(sandbox, f"exec 2>&1; cat {world.other}/notes.txt; cat notes.txt", work, env)[1]
+    assert said.endswith("No such file or directory\nof mine")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_no_link_of_the_workspace_shows_temporary_files_of_others(level: int, tmp_path: Path) -> None:
+    work, other = tmp_path / "work", tmp_path / "other"
+    (work / ".venv/bin").mkdir(parents=True)
+    other.mkdir()
+    (other / "letter.txt").write_text("private")
+    (work / ".venv/bin/python3").symlink_to("/usr/bin/python3")
+    (work / ".venv/lib").symlink_to(other)
+    (work / ".venv/pyvenv.cfg").write_text(f"home = {work}/.venv/bin\n")
+    env = {"PATH": f"{work}/.venv/bin:/usr/bin:/bin", "VIRTUAL_ENV": f"{work}/.venv"}
+    with sandbox_at(level, work) as sandbox:
+        assert "private" not in asyncio.run(bash(sandbox, f"cat {other}/letter.txt .venv/lib/letter.txt", work, env=env))[1]
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_an_environment_elsewhere_is_found_through_a_link_and_the_workspace_by_another_name(level: int, world: World) -> None:
+    environment = world.home / "environments/one"
+    make_environment(environment, "/usr/bin")
+    (environment / "bin/python3").symlink_to("/usr/bin/python3")
+    (world.workspace / ".venv").symlink_to(environment)
+    (world.home / "mine").symlink_to(world.workspace)
+    (world.workspace / "bin").mkdir()
+    (world.workspace / "bin/tell").write_text("#!/bin/sh\necho told\n")
+    (world.workspace / "bin/tell").chmod(0o755)
+    world.give_to(world.workspace.stat().st_uid)
+    env = {"PATH": f"{world.home}/mine/bin:{world.workspace}/.venv/bin:/usr/bin:/bin", "HOME": str(world.home)}
+    with sandbox_at(level, world.workspace) as sandbox:
+        said = read(sandbox, "tell; python -c 'import sys; print(sys.prefix)'", world.workspace, env)[1]
+    assert said.split() == ["told", str(world.workspace / ".venv")]
+
+
+@pytest.mark.parametrize("level", [1, 2])
 def test_a_linked_worktree_and_a_folder_of_a_repository_find_their_history(level: int, world: World) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "safe.directory=*", "-C", str(world.other)]
     linked, package = world.home / "src/linked", world.other / "package"

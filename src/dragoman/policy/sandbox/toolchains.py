@@ -45,6 +45,7 @@ _ENVIRONMENTS = (".venv", "venv", "env")
 _BESIDE_PROGRAMS = ("lib", "lib64", "libexec", "include", "share")
 _HOMES_IN = ("/home", "/Users", "/var/home", "/usr/home")
 _MOST_INNER = 2000
+_MOST_STEPS = 1000
 _CONFIG_BYTES = 8192
 
 
@@ -62,18 +63,19 @@ def find_toolchains(env: Mapping[str, str], homes: Sequence[str], workspace: Seq
     """Files and folders that exist, as they are named. `homes`: of whoever commands run for and as. `workspace`: its folders."""
     found = find_named(env, homes, workspace)
     own = [os.path.join(home, name) for home in homes if home for name in IN_HOME]
-    return list(dict.fromkeys((*found, *(path for path in (*own, *_ANYWHERE) if os.access(path, os.F_OK)))))
+    return list(dict.fromkeys((*found, *_led_by_users((path for path in (*own, *_ANYWHERE) if os.access(path, os.F_OK)), workspace))))
 
 
 def find_named(env: Mapping[str, str], homes: Sequence[str], workspace: Sequence[str]) -> list[str]:
     """Those that variables name, as they name them."""
     apart = [*map(os.path.realpath, (*homes, *known_homes())), *workspace]
-    return [path for path in named_by(env, workspace) if may_be_shown(path, apart)]
+    return [path for path in named_by(env, workspace) if may_be_shown(path, apart) or os.path.realpath(path) in workspace]
 
 
 def named_by(env: Mapping[str, str], workspace: Sequence[str] = ()) -> list[str]:
     """What the variables name, and what that needs: the libraries beside programs, the Python behind a virtual environment. The workspace's
-    own environments count as named."""
+    own environments count as named. Of what is reached through the workspace: nothing but such environments, for its links are whoever's
+    wrote it."""
     lists = [
         path for name in LISTS for path in env.get(name, "").replace(" ", os.pathsep if name == "NIX_PROFILES" else " ").split(os.pathsep)
     ]
@@ -83,7 +85,57 @@ def named_by(env: Mapping[str, str], workspace: Sequence[str] = ()) -> list[str]
     found = [path for each in dict.fromkeys(named) if os.path.isdir(each) for path in _with_parts(each)]
     found += [os.path.normpath(path) for name in FILES if os.path.isabs(path := env.get(name, "")) and os.path.isfile(path)]
     environments = [os.path.join(root, name) for root in workspace for name in _ENVIRONMENTS]
-    return list(dict.fromkeys((*found, *(path for each in environments for path in _python_of(each)))))
+    found += (path for each in environments for path in _python_of(each))
+    linked = (path for each in (*named, *environments) for path in _environment_behind(each, workspace))
+    return list(dict.fromkeys((*_led_by_users(found, workspace), *linked)))
+
+
+def _led_by_users(paths: Iterable[str], workspace: Sequence[str]) -> Iterator[str]:
+    """Those that no link in the workspace leads to. Where a way goes through the workspace, it is shown as far as that."""
+    for path in paths:
+        if not _goes_through(path, workspace):
+            yield path
+        elif door := next((way for way in (path, *_above(path)) if os.path.realpath(way) in workspace), ""):
+            yield door
+
+
+def _above(path: str) -> Iterator[str]:
+    while (above := os.path.dirname(path)) != path:
+        yield above
+        path = above
+
+
+def _goes_through(path: str, workspace: Sequence[str]) -> bool:
+    """Whether one comes into the workspace on the way, link by link, wherever the way ends."""
+    done, left = "/", [part for part in path.split("/") if part]
+    for _ in range(_MOST_STEPS):
+        if any(is_inside(done, root) for root in workspace):
+            return True
+        if not left:
+            return False
+        step = os.path.normpath(os.path.join(done, left.pop(0)))
+        try:
+            target = os.readlink(step)
+        except OSError:  # not a link
+            done = step
+            continue
+        if target.startswith("/"):
+            done = "/"
+        left = [*(part for part in target.split("/") if part), *left]
+    return True
+
+
+def _environment_behind(path: str, workspace: Sequence[str]) -> Iterator[str]:
+    """A virtual environment elsewhere to which a link in the workspace leads. Of what a link leads to, nothing else is shown."""
+    real = os.path.realpath(path)
+    if not _goes_through(path, workspace) or _goes_through(real, workspace):
+        return
+    for each in (real, os.path.dirname(real)):
+        is_environment = all(_is_file(os.path.join(each, name)) for name in ("pyvenv.cfg", "bin/python3"))
+        if is_environment and not os.access(os.path.join(each, ".git"), os.F_OK):
+            yield each
+            yield from _led_by_users(_python_of(each), workspace)
+            return
 
 
 def may_be_shown(path: str, apart: Iterable[str]) -> bool:
@@ -148,7 +200,11 @@ def _python_of(environment: str) -> Iterator[str]:
 
 
 def _is_program(path: str) -> bool:
+    return _is_file(path) and os.access(path, os.X_OK)
+
+
+def _is_file(path: str) -> bool:
     try:
-        return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK)
+        return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
