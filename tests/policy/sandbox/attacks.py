@@ -89,6 +89,11 @@ def _(world: World) -> bool:
     return world["secret"] in read(world["in_tmp"])
 
 
+@attack("read those by links of the workspace that pass for a toolchain")
+def _(world: World) -> bool:
+    return world["secret"] in read(f"{world['folder_in_tmp']}/kept.txt")
+
+
 @attack("open a disk or the machine's memory")
 def _(world: World) -> bool:
     for path in world["disks"]:

@@ -64,10 +64,21 @@ class Outside:
         self.documents = self._documents()
         self.in_tmp = Path("/tmp") / f"other-{self.mark}"
         self.in_tmp.write_text(SECRET)
+        self.folder_in_tmp = Path("/tmp") / f"folder-{self.mark}"
+        self.folder_in_tmp.mkdir()
+        (self.folder_in_tmp / "kept.txt").write_text(SECRET)
+        self._make_environment(self.workspace / ".venv")
         self.in_shm = Path("/dev/shm") / self.mark
         self.victim = subprocess.Popen(["/bin/sleep", "1000"], env={"SECRET": SECRET})
         self.heard: list[str] = []
         self._sockets: list[socket.socket] = []
+
+    def _make_environment(self, folder: Path) -> None:
+        """As a hostile project would bring it: what passes for the libraries of its Python is a link."""
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin/python3").symlink_to("/usr/bin/python3")
+        (folder / "lib").symlink_to(self.folder_in_tmp)
+        (folder / "pyvenv.cfg").write_text(f"home = {folder}/bin\n")
 
     def serve(self) -> dict[str, Any]:
         tcp = socket.create_server(("127.0.0.1", 0))
@@ -101,7 +112,7 @@ class Outside:
         return {
             "secret": SECRET, "mark": self.mark, "agent": os.getpid(), "victim": self.victim.pid,
             "home": str(self.home), "outside": str(self.outside), "workspace": str(self.workspace),
-            "in_tmp": str(self.in_tmp), "in_shm": str(self.in_shm), "disks": ["/dev/mem", "/dev/kmsg", *(f"/dev/{name}" for name in names)],
+            "in_tmp": str(self.in_tmp), "folder_in_tmp": str(self.folder_in_tmp), "in_shm": str(self.in_shm), "disks": ["/dev/mem", "/dev/kmsg", *(f"/dev/{name}" for name in names)],
             "unix_outside": str(self.outside / "s"), "unix_inside": str(self.workspace / "s"), **self.serve(),
         }  # fmt: skip
 
@@ -152,6 +163,7 @@ class Outside:
         self.victim.wait()
         for path in (self.in_tmp, self.in_shm, Path("/tmp") / self.mark):
             path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder_in_tmp)
 
 
 SERVE = """
