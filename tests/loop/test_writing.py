@@ -212,6 +212,24 @@ def test_one_that_has_reached_a_host_is_not_run_again_by_itself(tmp_path: Path, 
     assert (happened.asked, len(happened.runs[0])) == ([], 1)
 
 
+def test_one_that_may_have_reached_a_server_is_not_run_again_by_itself(work: Path, level: int) -> None:
+    server = "import http.server as h; h.HTTPServer(('127.0.0.1', 8931), h.SimpleHTTPRequestHandler).serve_forever()"
+    wait = "until echo > /dev/tcp/127.0.0.1/8931; do sleep 0.05; done 2>/dev/null"
+    serve = {"command": f'python3 -c "{server}"', "background": True}
+    happened = run_commands(work, serve, wait, "touch made", answer=Allow(), level=level)
+    assert (
+        "a server that runs in the background (port 8931). If it was to write, call it again with writes." in happened.results[2]["sandbox"]
+    )
+    assert (happened.asked, happened.runs[2], (work / "made").exists()) == ([], [("read-only", 1)], False)
+
+
+def test_an_edited_command_is_not_taken_for_the_one_that_ran(work: Path) -> None:
+    happened = run_commands(work, "touch made", answer=Allow(json.dumps({"command": "touch other"})))
+    assert 'the user wants another command in its place. Call it with writes: "touch other"' in happened.results[0]["sandbox"]
+    assert happened.runs == [[("read-only", 1)]]
+    assert sorted(path.name for path in work.iterdir()) == [".git", "a"]
+
+
 def test_a_command_in_the_background_starts_read_only_unless_it_says_that_it_writes(work: Path) -> None:
     commands = [{"command": f"touch {name}; echo $?", "background": True, "writes": writes} for name, writes in (("b", False), ("c", True))]
     happened = run_commands(work, *commands, answer=Allow())

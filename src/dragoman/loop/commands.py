@@ -85,6 +85,9 @@ class CommandStarter(Launch):
         self._told_ports.update(new)
         return new
 
+    async def find_servers(self) -> tuple[int, ...]:
+        return await self._sandbox.find_servers() if self._sandbox is not None and self.shares_network else ()
+
     @property
     def words(self) -> str:
         """One line: what holds, what does not, and whether hosts are reached."""

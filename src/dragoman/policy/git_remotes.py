@@ -16,12 +16,16 @@ from dragoman.base.found_files import read_found
 from dragoman.base.words import say
 from dragoman.policy.git_folder import MAX_CONFIG_BYTES, find_danger
 from dragoman.policy.git_settings import Setting, read_settings
+from dragoman.policy.running_programs import runs_anything
 from dragoman.policy.sandbox.git_runs import has_hooks
+from dragoman.policy.sandbox.toolchains import goes_through
 
 _ADDRESS = re.compile(
     r"(?:https?|ssh|git)://[A-Za-z0-9][^\s\"'\\;#]*|(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]+:(?!:)[^\s\"'\\;#:][^\s\"'\\;#]*"
 )
 """On another machine: not a path, and none of a helper's own (`ext::`)."""
+_LOGIN = re.compile(r"://[^/@]*@")
+"""Perhaps with a password in it."""
 _MAX_INCLUDES = 20
 _MAX_ENTRIES = 20_000
 _SETTINGS = {
@@ -66,16 +70,36 @@ def doubt_of_git(
     folder = _folder_around(directory)
     if has_hooks(os.path.join(folder, "hooks")):
         return say("policy.outside_hooks", path=os.path.join(folder, "hooks"))
-    if path := _find_led_away(folder):
+    if path := _find_led_away(folder) or _find_old_remote(folder):
         return say("policy.git_borrowed", path=path)
     try:
-        own = [*_own_settings()]
-        here = [*read_settings(read_found(os.path.join(folder, "config"), MAX_CONFIG_BYTES).decode("utf-8", "replace"))]
+        own = [*_own_settings(untrusted)]
+        here = _settings_of(folder)
     except (OSError, ValueError) as error:
         return say("policy.git_unreadable", reason=error)
     if key := _find_running(own, os.path.dirname(folder), untrusted):
         return say("policy.outside_setting", key=key)
     return "" if does == "reads" else _doubt_of_remotes(here, own, remote)
+
+
+def find_addresses(directory: str, remote: str) -> tuple[str, ...]:
+    """The addresses of a remote, or of all, as they are configured. Raises OSError or ValueError."""
+    found = _addresses_in((*_own_settings(), *_settings_of(_folder_around(directory))))
+    chosen = found.get(remote, []) if remote else [each for named in found.values() for each in named]
+    return tuple(sorted({_LOGIN.sub("://", each) for each in chosen}))
+
+
+def _settings_of(folder: str) -> list[Setting]:
+    return [*read_settings(read_found(os.path.join(folder, "config"), MAX_CONFIG_BYTES).decode("utf-8", "replace"))]
+
+
+def _find_old_remote(folder: str) -> str:
+    """A file that git of any age takes for a remote which is not configured. Commands can write it."""
+    for name in ("remotes", "branches"):
+        path = os.path.join(folder, name)
+        if os.path.lexists(path) and (not os.path.isdir(path) or os.listdir(path)):
+            return path
+    return ""
 
 
 def _folder_around(directory: str) -> str:
@@ -108,8 +132,10 @@ def _find_led_away(folder: str) -> str:
     return ""
 
 
-def _own_settings() -> Iterator[Setting]:
-    """Of the system and of the user, with the files they include, whatever the condition. Raises OSError or ValueError."""
+def _own_settings(untrusted: Sequence[str] = ()) -> Iterator[Setting]:
+    """Of the system and of the user, with the files they include, whatever the condition. Raises OSError or ValueError, also where one of
+    them lies in an untrusted folder: then it is not the user's own."""
+    shared = list(map(os.path.realpath, untrusted))
     home = os.path.expanduser("~")
     further = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     files = ["/etc/gitconfig", os.path.join(further, "git", "config"), os.path.join(home, ".gitconfig")]
@@ -119,7 +145,7 @@ def _own_settings() -> Iterator[Setting]:
         if file in seen or not os.path.lexists(file):
             continue
         seen.add(file)
-        if len(seen) > _MAX_INCLUDES:
+        if len(seen) > _MAX_INCLUDES or goes_through(file, shared):
             raise ValueError(file)
         for setting in read_settings(read_found(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")):
             if setting.section in ("include", "includeif"):
@@ -144,6 +170,8 @@ def _find_running(settings: Sequence[Setting], tree: str, untrusted: Sequence[st
             return name
         if section == "remote" and key in ("receivepack", "uploadpack", "vcs"):
             return name
+        if value.strip("\"' ").startswith("!") and _runs_project(value.strip("\"' !").split()):
+            return name
         for word in re.split(r"[\s\"'!;=]+", value):
             path = os.path.join(tree, os.path.expanduser(word))
             if "/" not in word or not os.path.lexists(path):
@@ -153,11 +181,21 @@ def _find_running(settings: Sequence[Setting], tree: str, untrusted: Sequence[st
     return ""
 
 
-def _doubt_of_remotes(here: Sequence[Setting], own: Sequence[Setting], remote: str) -> str:
+def _runs_project(words: Sequence[str]) -> bool:
+    """Whether a line begins with a program that looks into the folder it is started in for what it runs: `make`, `python -m`."""
+    return bool(words) and (runs_anything(words[:1]) or runs_anything(words))
+
+
+def _addresses_in(settings: Sequence[Setting]) -> dict[str, list[str]]:
     addresses: dict[str, list[str]] = {}
-    for section, inner, key, value in (*own, *here):
+    for section, inner, key, value in settings:
         if section == "remote" and key in ("url", "pushurl"):
             addresses.setdefault(inner, []).append(value)
+    return addresses
+
+
+def _doubt_of_remotes(here: Sequence[Setting], own: Sequence[Setting], remote: str) -> str:
+    addresses = _addresses_in((*own, *here))
     if remote and remote not in addresses:
         return say("policy.outside_remote_unknown", name=remote)
     meant = [each.value.strip('"') for each in (*own, *here) if (each.section, each.key) in _CHOOSING] if not remote else []

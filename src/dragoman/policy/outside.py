@@ -17,7 +17,14 @@ from dragoman.base.words import say
 from dragoman.policy.command_rules import CommandRuling, fits_step
 from dragoman.policy.commands import ReadableFolders, doubt_of_environment, doubt_of_program, steps_of
 from dragoman.policy.grants import OUTSIDE_KEY
-from dragoman.policy.outside_beginnings import doubt_of_beginning, find_beginning, plain_words
+from dragoman.policy.outside_beginnings import (
+    LEADS_TO,
+    addresses_of,
+    doubt_of_beginning,
+    find_beginning,
+    plain_environment,
+    plain_words,
+)
 from dragoman.policy.rules import COMMANDS, OUTSIDE, Rule, Ruling
 from dragoman.policy.shell_grammar import read_commands
 from dragoman.policy.shell_words import Unclear
@@ -63,14 +70,26 @@ def question_about(intent: Intent, granted: Collection[str], law: LawOutside, ru
     beginning = find_beginning(words)
     if beginning is None:
         kept = [key.removeprefix(OUTSIDE_KEY) for key in granted if key.startswith(OUTSIDE_KEY)]
-        if any(_begins(intent.command, each) for each in kept):
+        if any(_begins(intent.command, each.partition(LEADS_TO)[0]) for each in kept):
             doubt = doubt or say("policy.outside_not_plain")
         return msgspec.structs.replace(intent, why=doubt or "")
+    directory = intent.directory or law.folders[0]
+    found = doubt_of_beginning(beginning, words, directory, law.folders, _untrusted(law))
+    addresses = addresses_of(beginning, words, directory) if not found else ()
     prefix = " ".join(beginning.words)
-    found = doubt_of_beginning(beginning, words, intent.directory or law.folders[0], law.folders, _untrusted(law))
-    if f"{OUTSIDE_KEY}{prefix}" not in granted:
-        return msgspec.structs.replace(intent, why=doubt or "", prefix="" if found else prefix)
-    return msgspec.structs.replace(intent, why=found) if found else None
+    offered = f"{prefix}{LEADS_TO}{' '.join(addresses)}" if addresses else prefix
+    allowed = [key.removeprefix(f"{OUTSIDE_KEY}{prefix}") for key in granted if _is_key_of(key, prefix)]
+    if not allowed:
+        return msgspec.structs.replace(intent, why=doubt or "", prefix="" if found else offered)
+    if found:
+        return msgspec.structs.replace(intent, why=found)
+    if other := sorted({*addresses}.difference(*(each.removeprefix(LEADS_TO).split() for each in allowed))):
+        return msgspec.structs.replace(intent, why=say("policy.outside_other_address", addresses=" ".join(other)), prefix=offered)
+    return None
+
+
+def _is_key_of(key: str, prefix: str) -> bool:
+    return key == f"{OUTSIDE_KEY}{prefix}" or key.startswith(f"{OUTSIDE_KEY}{prefix}{LEADS_TO}")
 
 
 def plan_run(intent: Intent, law: LawOutside, *, was_asked: bool) -> OutsideRun:
@@ -83,7 +102,7 @@ def plan_run(intent: Intent, law: LawOutside, *, was_asked: bool) -> OutsideRun:
         return OutsideRun(*shown, _untrusted(law))
     from dragoman.policy.git_remotes import git_environment
 
-    return OutsideRun(*shown, _untrusted(law), tuple(git_environment().items()))
+    return OutsideRun(*shown, _untrusted(law), tuple({**plain_environment(), **git_environment()}.items()))
 
 
 def _untrusted(law: LawOutside) -> tuple[str, ...]:

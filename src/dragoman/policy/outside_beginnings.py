@@ -13,10 +13,10 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.beneath import is_inside
 from dragoman.base.text import set_of
 from dragoman.base.words import say
 from dragoman.policy.commands import ReadableFolders, doubt_of_environment, doubt_of_program
+from dragoman.policy.sandbox.toolchains import goes_through
 
 _WORD = re.compile(r"(?:[A-Za-z0-9_./:=@,+%-]|'[^'\n\0]*')+")
 _LINE = re.compile(rf" *{_WORD.pattern}(?: +{_WORD.pattern})* *")
@@ -25,9 +25,18 @@ _ANYTHING = re.compile(r"[^\0-\x1f\x7f]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*")
 _COLUMNS = re.compile(r"json|yaml|wide|name|(?:jsonpath|custom-columns|go-template)=[^\0-\x1f\x7f]*")
 """The others of kubectl read a file."""
-_SETTINGS = set_of("HOME XDG_CONFIG_HOME KUBECONFIG DOCKER_CONFIG DOCKER_CERT_PATH GH_CONFIG_DIR BASH_ENV ENV")
+_SETTINGS = set_of("HOME XDG_CONFIG_HOME KUBECONFIG KUBERC DOCKER_CONFIG DOCKER_CERT_PATH GH_CONFIG_DIR BASH_ENV ENV")
 """Variables that name where these programs find settings that run something."""
 _SETTINGS_BEGIN = ("GIT_", "SSH_", "LD_", "SYSTEMD_")
+_SETTINGS_AT = (
+    "~/.ssh", "~/.ssh/config", "~/.docker", "~/.docker/config.json", "~/.docker/cli-plugins", "~/.kube", "~/.kube/config", "~/.kube/kuberc",
+    "{config}/gh", "{config}/gh/config.yml", "{config}/gh/hosts.yml", "~/.gitconfig", "{config}/git", "{config}/git/config",
+)  # fmt: skip
+"""Where those are without a variable. Who keeps them in a repository links them there."""
+_CODE = set_of("PYTHONPATH PYTHONHOME NODE_PATH NODE_OPTIONS PERL5LIB PERL5OPT RUBYLIB RUBYOPT CLASSPATH JAVA_TOOL_OPTIONS")
+"""Variables by which programs that these start, such as a helper for a login, load code of the folder that is worked in."""
+LEADS_TO = " → "
+"""Between a beginning and the addresses that it was allowed for."""
 
 
 class Beginning(msgspec.Struct, frozen=True):
@@ -129,12 +138,37 @@ def doubt_of_beginning(beginning: Beginning, words: Sequence[str], directory: st
         return doubt
     if variable := _find_setting(directory, untrusted):
         return say("policy.command_environment", name=variable)
+    if path := _find_placed(untrusted):
+        return say("policy.outside_placed", path=path)
     if not beginning.git:
         return ""
     from dragoman.policy.git_remotes import doubt_of_git
 
-    remote = names[0] if names and beginning.git != "reads" else ""
-    return doubt_of_git(directory, folders, untrusted, remote, beginning.git)
+    return doubt_of_git(directory, folders, untrusted, _remote_of(beginning, names), beginning.git)
+
+
+def addresses_of(beginning: Beginning, words: Sequence[str], directory: str) -> tuple[str, ...]:
+    """Which remotes a command without doubts may reach: who allows it for one has not allowed it for another, which the model may have
+    made. Empty: it reaches no remote of a repository."""
+    if beginning.git in ("", "reads"):
+        return ()
+    from dragoman.policy.git_remotes import find_addresses
+
+    names: list[str] = []
+    _find_stray(beginning, words[len(beginning.words) :], names)
+    try:
+        return find_addresses(directory, _remote_of(beginning, names))
+    except (OSError, ValueError):  # it was changed since it was looked at: no address has been allowed by that name
+        return ("?",)
+
+
+def plain_environment() -> dict[str, str]:
+    """Variables with which what runs unasked loads no code that the model may have written."""
+    return dict.fromkeys(sorted(_CODE.intersection(os.environ)), "")
+
+
+def _remote_of(beginning: Beginning, names: Sequence[str]) -> str:
+    return names[0] if names and beginning.git != "reads" else ""
 
 
 def _find_stray(beginning: Beginning, rest: Sequence[str], names: list[str]) -> str | None:
@@ -168,7 +202,18 @@ def _find_setting(directory: str, untrusted: Sequence[str]) -> str:
         if name not in _SETTINGS and not name.startswith(_SETTINGS_BEGIN):
             continue
         for path in re.split(r"[\s:=]+", value):
-            real = os.path.realpath(os.path.join(directory, os.path.expanduser(path))) if "/" in path else ""
-            if real and any(is_inside(real, os.path.realpath(folder)) for folder in untrusted):
+            is_path = "/" in path or (path and name in _SETTINGS)
+            if is_path and goes_through(os.path.join(directory, os.path.expanduser(path)), _real(untrusted)):
                 return name
     return ""
+
+
+def _find_placed(untrusted: Sequence[str]) -> str:
+    """A place of settings that is a link into a folder that commands may write."""
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    places = (os.path.expanduser(place.replace("{config}", config)) for place in _SETTINGS_AT)
+    return next((place for place in places if goes_through(place, _real(untrusted))), "")
+
+
+def _real(folders: Sequence[str]) -> list[str]:
+    return list(map(os.path.realpath, folders))

@@ -1,7 +1,7 @@
 """Commands that ran with the workspace read-only: whether one was refused to write, and whether it runs again and may.
 
-Nothing that such a command tried to write has been written, so that it can run again. Not by itself, though, where it has reached a host:
-what it did there would be done twice.
+Nothing that such a command tried to write has been written, so that it can run again. Not by itself, though, where it has reached a host, or
+may have reached a server of another command: what it did there would be done twice.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _HEAD_CHARS, _TAIL_CHARS = 20_000, 20_000
 RAN_AGAIN = "It ran again with writing allowed; this is the second run."
 BACKGROUND = "The workspace is read-only for it. If it must write there, stop it and start it with writes."
 _CALL_AGAIN = "call it again with writes"
+_EDITED = "It was not run again: the user wants another command in its place. Call it with writes: {command}"
+_SHOWN = 5
 
 
 class HeadAndTail:
@@ -60,15 +62,28 @@ async def after_read_only(call: ToolCall, intent: Intent, ended: Exit, said: str
         return Afterwards(remark=f"{WAS_READ_ONLY}. {advice}" if is_silent else "")
     if not ended.code or ended.timed_out:
         return Afterwards(remark=f"{REFUSED_TO_WRITE}: {line}. {advice}")
-    if ended.hosts.reached or not ended.is_gone:
-        why = f"it had reached {', '.join(ended.hosts.reached)}" if ended.hosts.reached else "something of it may still run"
+    if why := await _find_lasting(ended, launch):
         return Afterwards(remark=f"{REFUSED_TO_WRITE}. It is not run again by itself, because {why}. {advice}")
     why = say("tools.refused_to_write", line=escape_hidden(line, one_line=True))
     view = msgspec.structs.replace(intent, writing="refused", why=why)
     answer = Deny(cannot_write) if cannot_write else await approval.ask_to_write(call, view)
-    if isinstance(answer, Allow):
+    if isinstance(answer, Allow) and not answer.arguments:
         return Afterwards(runs_again=True)
+    if isinstance(answer, Allow):
+        edited = (jsontext.decode_object(answer.arguments) or {}).get("command", "")
+        return Afterwards(remark=f"{REFUSED_TO_WRITE}. {_EDITED.format(command=jsontext.dumps(edited))}")
     return Afterwards(remark=f"{REFUSED_TO_WRITE}. It was not run again with writing allowed: {answer.reason.rstrip('.')}.")
+
+
+async def _find_lasting(ended: Exit, launch: Launch) -> str:
+    """Why a second run might do something twice, though nothing was written; empty: it would not."""
+    if ended.hosts.reached:
+        return f"it had reached {', '.join(ended.hosts.reached)}"
+    if not ended.is_gone:
+        return "something of it may still run"
+    if ports := await launch.find_servers():
+        return f"it may have changed something through a server that runs in the background (port {', '.join(map(str, ports[:_SHOWN]))})"
+    return ""
 
 
 def tell_runs(runs: Sequence[tuple[Reach, Exit]]) -> str:

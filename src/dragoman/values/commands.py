@@ -116,6 +116,10 @@ class Launch(Protocol):
         """Ports on which commands have begun to listen since this was last asked, where somebody can open them to their own programs."""
         ...
 
+    async def find_servers(self) -> tuple[int, ...]:
+        """Ports on which commands of the session listen now, in a network of its own."""
+        ...
+
     @property
     def has_read_only(self) -> bool:
         """Whether a command can run with the reach `read-only`. May take a moment the first time; not after `prepare`."""

@@ -112,7 +112,8 @@ class Outside:
         return {
             "secret": SECRET, "mark": self.mark, "agent": os.getpid(), "victim": self.victim.pid,
             "home": str(self.home), "outside": str(self.outside), "workspace": str(self.workspace),
-            "in_tmp": str(self.in_tmp), "folder_in_tmp": str(self.folder_in_tmp), "in_shm": str(self.in_shm), "disks": ["/dev/mem", "/dev/kmsg", *(f"/dev/{name}" for name in names)],
+            "in_tmp": str(self.in_tmp), "folder_in_tmp": str(self.folder_in_tmp), "in_shm": str(self.in_shm),
+            "disks": ["/dev/mem", "/dev/kmsg", *(f"/dev/{name}" for name in names)],
             "unix_outside": str(self.outside / "s"), "unix_inside": str(self.workspace / "s"), **self.serve(),
         }  # fmt: skip
 

@@ -107,6 +107,9 @@ class Sandbox:
     async def find_new_ports(self) -> tuple[int, ...]:
         return ()  # who may be told of them knows the session
 
+    async def find_servers(self) -> tuple[int, ...]:
+        return tuple(await asyncio.to_thread(self.listening_ports))
+
     @property
     def temporary(self) -> str:
         """Where commands write temporary files, as they name it."""

@@ -93,7 +93,7 @@ def named_by(env: Mapping[str, str], workspace: Sequence[str] = ()) -> list[str]
 def _led_by_users(paths: Iterable[str], workspace: Sequence[str]) -> Iterator[str]:
     """Those that no link in the workspace leads to. Where a way goes through the workspace, it is shown as far as that."""
     for path in paths:
-        if not _goes_through(path, workspace):
+        if not goes_through(path, workspace):
             yield path
         elif door := next((way for way in (path, *_above(path)) if os.path.realpath(way) in workspace), ""):
             yield door
@@ -105,11 +105,11 @@ def _above(path: str) -> Iterator[str]:
         path = above
 
 
-def _goes_through(path: str, workspace: Sequence[str]) -> bool:
-    """Whether one comes into the workspace on the way, link by link, wherever the way ends."""
+def goes_through(path: str, folders: Sequence[str]) -> bool:
+    """Whether one comes into one of these folders on the way to a path, link by link, wherever the way ends."""
     done, left = "/", [part for part in path.split("/") if part]
     for _ in range(_MOST_STEPS):
-        if any(is_inside(done, root) for root in workspace):
+        if any(is_inside(done, folder) for folder in folders):
             return True
         if not left:
             return False
@@ -128,7 +128,7 @@ def _goes_through(path: str, workspace: Sequence[str]) -> bool:
 def _environment_behind(path: str, workspace: Sequence[str]) -> Iterator[str]:
     """A virtual environment elsewhere to which a link in the workspace leads. Of what a link leads to, nothing else is shown."""
     real = os.path.realpath(path)
-    if not _goes_through(path, workspace) or _goes_through(real, workspace):
+    if not goes_through(path, workspace) or goes_through(real, workspace):
         return
     for each in (real, os.path.dirname(real)):
         is_environment = all(_is_file(os.path.join(each, name)) for name in ("pyvenv.cfg", "bin/python3"))

@@ -56,6 +56,8 @@ TEXTS = {
     "policy.outside_word": "{word} is not among the options and names that are known to be harmless for `{prefix}`",
     "policy.outside_hooks": "git would run hooks: {path}",
     "policy.outside_setting": "your own configuration of git sets {key}, by which it may run something of this folder",
+    "policy.outside_placed": "{path} leads into a folder that commands can write, and says what the program runs",
+    "policy.outside_other_address": "you allowed it for another address than {addresses}",
     "policy.outside_remote_unknown": "{name} is not a remote of this repository",
     "policy.outside_remote_local": "the remote {name} is not on another machine, or its address cannot be judged: {address}",
     # Rules.

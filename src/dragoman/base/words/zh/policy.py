@@ -55,6 +55,8 @@ TEXTS = {
     "policy.outside_word": "{word} 不在已知对 `{prefix}` 无害的选项和名称之列",
     "policy.outside_hooks": "git 会运行钩子：{path}",
     "policy.outside_setting": "您自己的 git 配置设置了 {key}，它可能因此运行此文件夹中的内容",
+    "policy.outside_placed": "{path} 指向命令可以写入的文件夹，而它决定程序会运行什么",
+    "policy.outside_other_address": "您允许的是其他地址，而不是 {addresses}",
     "policy.outside_remote_unknown": "{name} 不是此仓库的远程",
     "policy.outside_remote_local": "远程 {name} 不在另一台机器上，或无法判断其地址：{address}",
     # Rules.
