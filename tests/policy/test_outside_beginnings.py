@@ -104,6 +104,9 @@ def test_a_beginning_is_offered_and_then_spares_the_question_for_the_session(wor
     session.person.answer = Allow(remember="session", prefix=offered)
     session.tries(command)
     assert session.approvals.grants.of_session == {f"outside* {offered}"}
+    first = session.approvals.outside_run("c1")
+    assert first is not None
+    assert str(workspace) in first.untrusted, "the first runs as those after it: ssh and helpers are not taken from the workspace"
     assert session.asks(command) == ""
     run = session.approvals.outside_run("c1")
     assert run is not None

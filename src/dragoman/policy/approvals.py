@@ -461,10 +461,12 @@ class Approvals:
             if changed.outside and not view.outside:
                 return Deny("the edited arguments would run it outside the sandbox, which was not asked about: the call was not run")
             view = changed
-        self._bind(call, view, was_asked=True)
+        beginning = _key_of(answer, view)
+        # Who lets a beginning out has not looked at this one command: it runs as the next ones will.
+        self._bind(call, view, was_asked=not (view.outside and beginning))
         self._reaches.pop(call.id, None)
         self._note_writing(answer, view)
-        self._remember(answer, call, view, _key_of(answer, view) or grant_key(tool.spec, view))
+        self._remember(answer, call, view, beginning or grant_key(tool.spec, view))
         return answer
 
     def _bind(self, call: ToolCall, intent: Intent, *, was_asked: bool) -> None:
