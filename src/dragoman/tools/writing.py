@@ -1,7 +1,7 @@
 """Commands that ran with the workspace read-only: whether one was refused to write, and whether it runs again and may.
 
-Nothing that such a command tried to write has been written, so that it can run again. Not by itself, though, where it has reached a host, or
-may have reached a server of another command: what it did there would be done twice.
+Nothing that such a command tried to write has been written, so that it can run again. Not by itself, though, where it has reached a host,
+or may have reached a server of another command: what it did there would be done twice.
 """
 
 from __future__ import annotations

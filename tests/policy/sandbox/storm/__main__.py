@@ -55,7 +55,7 @@ def run(worker: Worker, sequences: Iterable[tuple[str, Sequence]], told: argpars
             if told.verbose:
                 print(f"{name}: {findings}", *(worker.heard if told.sequence else ()), sep="\n  ", flush=True)
     rate = f"{count / (time.monotonic() - began_s):.1f} a second, {worker.refused} refused"
-    print(f"{where}: {len(found)} of {count} found something, {rate}", dict(kinds), flush=True)
+    print(f"{where}: {len(found)} of {count} found something, {rate}", dict(kinds), dict(worker.happened), flush=True)
     for name, each in found[: told.shrink]:
         shown = each if told.sequence or told.known else shrink(worker, each)
         print(f"{name}: {describe(shown, where)}", flush=True)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import signal
+import socket
 import struct
 import sys
 
@@ -25,6 +27,7 @@ _NOSUID, _NODEV, _BIND, _REC, _PRIVATE = 2, 4, 0x1000, 0x4000, 0x40000
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _ATTR_RDONLY = 442, -100, 0x8000, 1
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CAPBSET_DROP, _SET_PDEATHSIG = 24, 1
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _DROPPED = {"CAP_SYS_MODULE": 16, "CAP_SYS_RAWIO": 17, "CAP_SYS_ADMIN": 21, "CAP_SYS_BOOT": 22, "CAP_SYS_TIME": 25, "CAP_MKNOD": 27}
 """With these, root could make what is read-only writable again, or write to a disk beneath it."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -63,6 +66,7 @@ def _enter(decoys: str, witnesses: list[str], program: list[str]) -> None:
         if not is_root:
             _map_ids(*ids)
         _make_place(decoys)
+        _raise_loopback()
         if is_root:
             for number in _DROPPED.values():
                 _check(_libc.prctl(_CAPBSET_DROP, number, 0, 0, 0), "drop a capability")
@@ -119,6 +123,12 @@ def _make_place(decoys: str) -> None:
             _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, f"mode={'0755' if folder == '/run' else '1777'}")
     _mount("tmpfs", decoys, "tmpfs", _NOSUID | _NODEV, "mode=0755")
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV)
+
+
+def _raise_loopback() -> None:
+    """There are servers on it that no command may reach: it is the host's, as commands see it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
 def _give_up_capabilities(*, is_root: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from policy.sandbox.storm.layout import World
+from policy.sandbox.storm.session_commands import CANARY
 
 _INSIDE = (
     "a", "a/.ssh", "sub", "sub/.git", "vendor", "vendor/.git", ".git", ".git/hooks", ".git/config", ".git/modules", ".git/worktrees",
@@ -33,8 +34,6 @@ _GIT_FOLDERS = (
     ".git/modules/part", "$(git rev-parse --git-dir)", "$(git rev-parse --git-common-dir)",
 )  # fmt: skip
 _HOOKS = ("pre-commit", "post-index-change", "post-checkout", "pre-push", "reference-transaction")
-_CANARY = "touch @home/ran @elsewhere/ran"
-"""What nobody may run for the command: outside the sandbox it leaves its trace."""
 _SETTINGS = (
     "core.fsmonitor", "core.hooksPath", "core.sshCommand", "diff.external", "core.pager", "filter.x.clean", "filter.x.smudge", "alias.st",
     "include.path", "core.worktree", "user.name",
@@ -172,6 +171,7 @@ _OF_TRAIT = {
     "holds home": ("home", "home/.ssh", "home/src/lib", "home/src/lib/.git"),
     "is home": ("src", "src/lib", "src/lib/.git", ".ssh", "Documents"),
     "temporary folder inside": ("tmp",),
+    "dotfiles": ("dotfiles", "dotfiles/gitconfig", "dotfiles/ssh"),
 }
 """What is there, by the form, the place and the traits of a world."""
 
@@ -204,7 +204,7 @@ def _words(world: World, dice: random.Random) -> dict[str, str]:
         "git": dice.choice(git_there if git_there and dice.random() < 0.5 else _GIT_FOLDERS),
         "hook": dice.choice(_HOOKS),
         "setting": dice.choice(_SETTINGS),
-        "canary": _CANARY,
+        "canary": CANARY,
         "hunt": _HUNT,
     }
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from policy.sandbox.storm.layout import World
 from policy.sandbox.storm.sequences import Sequence, Step, shell
+from policy.sandbox.storm.session_commands import CANARY, PLANTS, make_outside_call, make_tries
 
-_CANARY = "touch @home/ran @elsewhere/ran"
-_HOOK = "printf '#!/bin/sh\\n" + _CANARY + "\\n' > {path}; chmod +x {path}"
-_RUNS_SOMETHING = "printf '[core]\\n\\tfsmonitor = " + _CANARY + "\\n' >> {path}"
+_HOOK = "printf '#!/bin/sh\\n" + CANARY + "\\n' > {path}; chmod +x {path}"
+_RUNS_SOMETHING = "printf '[core]\\n\\tfsmonitor = " + CANARY + "\\n' >> {path}"
 
 
 def _hook(path: str) -> Step:
@@ -18,13 +18,22 @@ def _setting(path: str) -> Step:
     return shell(_RUNS_SOMETHING.replace("{path}", path))
 
 
-def _in(place: str, *steps: Step, form: str = "plain", traits: tuple[str, ...] = ()) -> Sequence:
-    return Sequence(World(place, form, traits), steps)
+def _in(place: str, *steps: Step, form: str = "plain", traits: tuple[str, ...] = (), way: str = "auto") -> Sequence:
+    return Sequence(World(place, form, traits, way), steps)
+
+
+def _outside(*commands: str) -> list[Step]:
+    """Let out, what could be run planted, and let out again."""
+    calls = [shell(**make_outside_call(command)) for command in commands]
+    return [*calls, *(shell(plant, writes=True) for plant in PLANTS), *calls]
 
 
 _SWAP_PRIVATE = "for d in ./dragoman-* ./tmp/dragoman-* @temporary/dragoman-*; do mv $d/tmp $d/t2; ln -s @home $d/tmp; done"
 _SWAP_COVERS = "for d in ./dragoman-* ./tmp/dragoman-*; do mv $d/covers/folder $d/covers/f2; ln -s @home/.ssh $d/covers/folder; done"
 _WRITE_TEMPORARY = 'for d in /tmp "$TMPDIR"; do echo x >> $d/.bashrc; done'
+_READ_OTHERS = (
+    "cat @home/Documents/letter.txt bin/letter.txt .venv/lib/of-another-program /tmp/of-another-program /var/tmp/of-another-program"
+)
 _READ = {"file_path": "src/notes"}
 
 KNOWN = {
@@ -64,12 +73,12 @@ KNOWN = {
     ),
     "a bare repository": _in("in home", _hook("bare.git/hooks/pre-push"), _setting("bare.git/config"), traits=("bare",)),
     "hooks that are a link into the tree": _in("in home", _hook("scripts/hooks/pre-push"), form="linked hooks"),
-    "a hook that is a link into the tree": _in("in home", shell(f"echo '{_CANARY}' >> scripts/pre-push"), form="linked hook"),
+    "a hook that is a link into the tree": _in("in home", shell(f"echo '{CANARY}' >> scripts/pre-push"), form="linked hook"),
     "a git folder set apart in the workspace": _in(
         "in home", _hook(".gitdata/hooks/pre-push"), _setting(".gitdata/config"), form="separate inside"
     ),
     "settings of a linked worktree's own": _in("linked worktree", _setting("$(git rev-parse --git-dir)/config.worktree")),
-    "steps of a rebase": _in("in home", shell(f"mkdir .git/rebase-merge; echo 'exec {_CANARY}' > .git/rebase-merge/git-rebase-todo")),
+    "steps of a rebase": _in("in home", shell(f"mkdir .git/rebase-merge; echo 'exec {CANARY}' > .git/rebase-merge/git-rebase-todo")),
     # what is no file
     "a pipe in the place of settings": _in(
         "in home",
@@ -77,5 +86,21 @@ KNOWN = {
         shell("git status", directory="new", timeout_s=1),
         traits=("nested",),
     ),
+    # sessions
+    "what was let out, with shims, settings and remotes of the model": _in(
+        "in home", *_outside("git push", "docker ps", "kubectl get pods")
+    ),
+    "the same with settings that are kept in the workspace": _in(
+        "in home", *_outside("git push origin main", "gh pr list"), traits=("dotfiles",)
+    ),
+    "servers of the host and of another session": _in(
+        "in home", *map(shell, make_tries()), Step(other="kill holder"), *map(shell, make_tries()), traits=("neighbour",)
+    ),
+    "the same by commands that only read": _in("in home", *map(shell, make_tries()), traits=("neighbour",), way="default, no"),
+    "a project that passes for a toolchain": _in(
+        "in home", shell(_READ_OTHERS), shell(_READ_OTHERS, writes=True), traits=("passes for a toolchain",), way="default, no"
+    ),
+    "the same by commands that write": _in("in home", shell(_READ_OTHERS), traits=("passes for a toolchain",)),
+    "nothing is written without a yes": _in("in home", *(shell(plant) for plant in PLANTS), way="default, no", traits=("dotfiles",)),
 }
 """By what happens in them."""

@@ -13,9 +13,15 @@ FORMS = ("plain", "link inside", "link outside", "separate inside", "separate ou
 """What its `.git` is."""
 TRAITS = (
     "nested", "deep nested", "submodule", "bare", "hooks path", "husky", "absent hooks path", "hard links", "xdg inside", "many folders",
-    "agent files", "another owner",
+    "agent files", "another owner", "dotfiles", "neighbour", "passes for a toolchain",
 )  # fmt: skip
 """What else is in it."""
+WAYS = ("auto", "default, yes", "default, for the session", "default, no", "plan")
+"""The mode, and what the person says when a command wants to write."""
+UNTOUCHED = ("default, no", "plan")
+"""In which nothing changes, in the workspace either."""
+HOST_PORT, NEIGHBOUR_PORT = 47001, 47002
+"""Where a server of the host listens, and one of another session. No command reaches them."""
 
 
 class World(NamedTuple):
@@ -24,3 +30,5 @@ class World(NamedTuple):
     place: str = "in home"
     form: str = "plain"
     traits: tuple[str, ...] = ()
+    way: str = "auto"
+    """How commands are judged."""

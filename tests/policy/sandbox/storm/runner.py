@@ -8,6 +8,7 @@ import selectors
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -55,6 +56,8 @@ class Worker:
         """How long sequences took, without starting workers."""
         self.refused = 0
         """How many sequences did not begin, because no boundary could be drawn."""
+        self.happened = Counter[str]()
+        """How often what is tried really took place."""
         self.heard: list[str] = []
         """What the model was told in the last sequence that found something."""
 
@@ -81,6 +84,7 @@ class Worker:
             else:
                 self.seconds += data["seconds"]
                 self.refused += data["refused"]
+                self.happened.update(data["happened"])
                 self.heard = data["heard"]
                 return tuple(data["findings"])
 
@@ -187,6 +191,8 @@ def _shorter(sequence: Sequence) -> Iterator[Sequence]:
     for trait in sequence.world.traits:
         rest = tuple(each for each in sequence.world.traits if each != trait)
         yield sequence._replace(world=sequence.world._replace(traits=rest))
+    if sequence.world.way != "auto":
+        yield sequence._replace(world=sequence.world._replace(way="auto"))
     if sequence.world.form != "plain":
         yield sequence._replace(world=sequence.world._replace(form="plain"))
     if sequence.world.place != "in home":
@@ -195,9 +201,10 @@ def _shorter(sequence: Sequence) -> Iterator[Sequence]:
 
 def describe(found: Found, where: str) -> str:
     """Say what one reads, and can paste. `where`: `level 1, nobody`."""
-    lines = [f"{where}: the workspace {found.sequence.world.place}; .git: {found.sequence.world.form}"]
-    if found.sequence.world.traits:
-        lines.append(f"  with {', '.join(found.sequence.world.traits)}")
+    world = found.sequence.world
+    lines = [f"{where}: the workspace {world.place}; .git: {world.form}; mode: {world.way}"]
+    if world.traits:
+        lines.append(f"  with {', '.join(world.traits)}")
     for step in found.sequence.steps:
         lines += [f"  {name} {json.dumps(arguments)}" for name, arguments in step.calls] or [f"  {step.other}"]
     lines += [f"  → {each}" for each in found.findings[:8]]

@@ -42,6 +42,13 @@ def look_outside(placed: Placed, level: int) -> dict[str, Seen]:
     return found
 
 
+def look_inside(placed: Placed) -> dict[str, Seen]:
+    """The workspace, without what is ours to change, and the folders that it lies in."""
+    ours = [os.path.realpath(path) for path in _ours(placed)]
+    found = _walk(placed.real, {*ours})
+    return {path: _look(path, with_mode=True) for path in found if not any(_is_beneath(each, path) for each in ours)}
+
+
 def _ours(placed: Placed) -> list[str]:
     """What we write by ourselves: sessions, notes on commands, and caches. Not our configuration, keys and approvals."""
     data = placed.data

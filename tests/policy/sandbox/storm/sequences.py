@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from policy.sandbox.storm.commands import make_command, make_loop, make_plot
-from policy.sandbox.storm.layout import FORMS, PLACES, TRAITS, World
+from policy.sandbox.storm.layout import FORMS, PLACES, TRAITS, WAYS, World
+from policy.sandbox.storm.session_commands import SERVED, make_asking, make_connection, make_later, make_outside, make_plant, make_server
 
 
 class Step(NamedTuple):
-    """What the model, or the person, does next: calls of tools in one answer, or one of `undo`, `rewind`, `reopen`."""
+    """What the model, or the person, does next: calls of tools in one answer, or one of `undo`, `rewind`, `reopen`, `open 8123`,
+    `close 8123`, `kill holder`, `kill launcher`."""
 
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     other: str = ""
@@ -32,15 +34,17 @@ class Sequence(NamedTuple):
 
     @property
     def has_background(self) -> bool:
-        return any(arguments.get("background") for step in self.steps for _, arguments in step.calls)
+        """Whether something changes the workspace all the time."""
+        calls = (arguments for step in self.steps for _, arguments in step.calls)
+        return any(each.get("background") and "create_server" not in each["command"] for each in calls)
 
 
 def parse(text: str) -> Sequence:
     """Read what `str` of a sequence wrote."""
     data = json.loads(text)
-    place, form, traits = data["world"]
+    place, form, traits, *way = data["world"]
     steps = (Step(other=each) if isinstance(each, str) else Step(tuple((name, args) for name, args in each)) for each in data["steps"])
-    return Sequence(World(place, form, tuple(traits)), tuple(steps))
+    return Sequence(World(place, form, tuple(traits), *way), tuple(steps))
 
 
 def shell(command: str, **more: Any) -> Step:
@@ -58,14 +62,20 @@ def generate(seed: int) -> Sequence:
     traits = dice.sample(TRAITS, dice.choice((0, 1, 2, 2, 3, 4)))
     if sum(each in ("hooks path", "husky", "absent hooks path") for each in traits) > 1:
         traits = [each for each in traits if each not in ("husky", "absent hooks path")]
-    world = World(place, form, tuple(sorted(traits)))
+    world = World(place, form, tuple(sorted(traits)), "auto" if dice.random() < 0.6 else dice.choice(WAYS))
     steps = [_make_step(world, dice) for _ in range(dice.randint(3, 12))]
     if dice.random() < 0.4:
         plot = make_plot(world, dice)
         places = sorted(dice.randint(0, len(steps)) for _ in plot)
         for at, command in reversed(list(zip(places, plot, strict=True))):
             steps.insert(at, shell(command))
-    return Sequence(world, tuple(_join(steps[:12], dice)))
+    steps = [*_join(steps[:12], dice)]
+    if dice.random() < 0.3:
+        plot = _make_session_plot(dice)
+        places = sorted(dice.randint(0, len(steps)) for _ in plot)
+        for at, step in reversed(list(zip(places, plot, strict=True))):
+            steps.insert(at, step)
+    return Sequence(world, tuple(steps))
 
 
 def _join(steps: list[Step], dice: random.Random) -> Iterator[Step]:
@@ -82,13 +92,45 @@ def _join(steps: list[Step], dice: random.Random) -> Iterator[Step]:
 
 def _make_step(world: World, dice: random.Random) -> Step:
     kind = dice.random()
-    if kind < 0.68:
-        return shell(make_command(world, dice))
-    if kind < 0.72:
+    if kind < 0.50:
+        return shell(make_command(world, dice), **({"writes": True} if dice.random() < 0.2 else {}))
+    if kind < 0.54:
         return shell(make_loop(world, dice), background=True)
+    if kind < 0.78:
+        return _make_session_step(dice)
     if kind < 0.90:
         return Step((_make_file_call(dice),))
-    return Step(other=dice.choice(("undo", "undo", "undo force", "rewind", "rewind", "reopen")))
+    return Step(other=dice.choice(_OTHERS))
+
+
+def _make_session_step(dice: random.Random) -> Step:
+    match dice.choices(("connect", "serve", "outside", "plant", "later"), (2, 1, 4, 3, 2))[0]:
+        case "connect":
+            return shell(make_connection(dice))
+        case "serve":
+            return shell(make_server(dice), background=True, **({"writes": True} if dice.random() < 0.5 else {}))
+        case "outside":
+            return shell(**make_outside(dice))
+        case "plant":
+            return shell(make_plant(dice), **({"writes": True} if dice.random() < 0.3 else {}))
+        case _:
+            return shell(make_later(dice))
+
+
+def _make_session_plot(dice: random.Random) -> list[Step]:
+    """Of which a later step uses what an earlier one has begun."""
+    if dice.random() < 0.5:
+        server = shell(make_server(dice), background=True, writes=True)
+        port = next(port for port in SERVED if f", {port}))" in server.calls[0][1]["command"])
+        return [server, shell(make_later(dice)), Step(other=f"open {port}"), shell(make_asking(port)), Step(other=f"close {port}")]
+    let_out = shell(**make_outside(dice))
+    return [let_out, shell(make_plant(dice), writes=True), let_out]
+
+
+_OTHERS = (
+    "undo", "undo", "undo force", "rewind", "rewind", "reopen", "reopen", f"open {SERVED[0]}", f"open {SERVED[0]}", f"close {SERVED[0]}",
+    "kill holder", "kill launcher",
+)  # fmt: skip
 
 
 def _make_file_call(dice: random.Random) -> tuple[str, dict[str, Any]]:

@@ -10,10 +10,12 @@ import asyncio
 import faulthandler
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from dragoman.app.worktrees import leave_worktree
@@ -21,20 +23,28 @@ from dragoman.base.places import find_places
 from dragoman.errors import DragomanError, SandboxError
 from dragoman.loop.agent import Agent
 from dragoman.loop.coding import coding_agent
-from dragoman.options import ApprovalOptions, Limits, LoopLimits, Sandboxing, SessionOptions, ToolOptions, WorkspaceOptions
+from dragoman.options import Limits, LoopLimits, Sandboxing, SessionOptions, ToolOptions, WorkspaceOptions
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.testing import ScriptedProvider
 from dragoman.testing.script_steps import CallStep, Say, ScriptedAnswer
 from dragoman.tools import shell
-from dragoman.values.calls import Allow, Deny, Intent
-from dragoman.values.messages import Request, ToolCall
+from dragoman.values.messages import Request
 from policy.sandbox.storm import seen
+from policy.sandbox.storm.layout import UNTOUCHED
+from policy.sandbox.storm.others import HostServers, Neighbour, approval_for, browse, start_neighbour
 from policy.sandbox.storm.sequences import Sequence, Step, parse
 from policy.sandbox.storm.world import Placed, clear, make_world, prepare
 
 _COMMAND_S = 10
 _ENDING_S = 20
 _READY_MOST = 3
+_SIGNS = {
+    "ran outside": '"outside":true',
+    "ran again": "this is the second run",
+    "read-only": "workspace was read-only",
+    "answered": "answered",
+}
+"""By what happened: what the model is told of it."""
 _GRACE_S = 0.03
 """How long a background command is waited for: it is to run beside the next steps."""
 _TOOLS = ("run_shell", "shell_output", "write_file", "edit", "read_file", "glob", "grep")
@@ -73,8 +83,10 @@ def _bounded(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 class Storm:
     """One sequence, from its world to its findings."""
 
-    def __init__(self, sequence: Sequence, placed: Placed, level: int) -> None:
+    def __init__(self, sequence: Sequence, placed: Placed, level: int, host: HostServers, neighbour: Neighbour | None) -> None:
         self.sequence = sequence
+        self._host = host
+        self._neighbour = neighbour
         self.placed = placed
         self.level = level
         self.findings: list[str] = []
@@ -86,6 +98,7 @@ class Storm:
     async def run(self) -> None:
         outside, shared = seen.look_outside(self.placed, self.level), seen.shared_folders(self.placed)
         own, running = self._look_at_own(), seen.look_at_git(self.placed)
+        inside = seen.look_inside(self.placed) if self.sequence.world.way in UNTOUCHED else {}
         try:
             self._agent = self._open("")
         except SandboxError as error:  # where no boundary can be drawn, nothing runs unasked
@@ -101,7 +114,13 @@ class Storm:
             await self._guard(self._close, "the end")
             await self._guard(self._leave, "leaving the worktree")
         tell({"step": "the comparison"})
+        if self._neighbour is not None:
+            self._neighbour.kill()
         await self._find_processes()
+        if self._host.count():
+            self.findings.append("network: a server of the host was reached")
+        if inside:
+            self.findings += [f"inside: {line}" for line in seen.differences(inside, seen.look_inside(self.placed), [])]
         if not self.sequence.has_background:
             self._judge_own(own, "the end")
         self._judge_outside(outside, shared)
@@ -119,7 +138,7 @@ class Storm:
             self._model.provider,
             tools=ToolOptions(builtin=_TOOLS, sandbox=Sandboxing(level=self.level)),  # type: ignore[arg-type]
             workspace=WorkspaceOptions(self.placed.workspace, temporary=os.path.join(places.temporary, "storm")),
-            approval=ApprovalOptions("auto", ask=_answer_question),
+            approval=approval_for(self.sequence.world.way),
             session=SessionOptions(places.sessions, resume=resume),
             limits=Limits(loop=LoopLimits(0, 0, 0, 0, 0, 0)),
         )
@@ -142,8 +161,20 @@ class Storm:
                 has_begun = bool(agent.history.entries)
                 await self._close()
                 self._agent = self._open("latest" if has_begun else "")
-            case _:
-                raise ValueError(step)
+            case "kill holder" | "kill launcher":
+                _kill(_launchers(self._neighbour), with_children=step.other == "kill holder")
+            case other:
+                await self._turn_port(agent, *other.split(" "))
+
+    async def _turn_port(self, agent: Agent, what: str, port: str) -> None:
+        starter = agent._harness.starter
+        if starter is None or not starter.shares_network:
+            return
+        if what == "open":
+            url = await starter.open_port(int(port))
+            await asyncio.to_thread(browse, url)
+        else:
+            await starter.close_port(int(port))
 
     async def _close(self) -> None:
         agent, self._agent = self._agent, None
@@ -212,6 +243,9 @@ class Storm:
         stores = [os.path.realpath(path) for path in (self.placed.home, self.placed.data)]
         if self.level == 3 and any(path.startswith(self.placed.real) for path in stores):
             return  # Landlock makes no exceptions in a folder that may be read
+        is_apart = self.level != 3 and not os.path.realpath(self.placed.home).startswith(self.placed.real)
+        if self.sequence.world.way in UNTOUCHED and is_apart and any("Dear all" in text for text in self._model.heard):
+            self.findings.append("sight: a command that only reads was shown a letter")
         if any(self.placed.secret in text for text in self._model.heard):
             self.findings.append("secret: the model was given it")
         self.findings += [f"secret: {path}" for path in seen.find_secret(self.placed)]
@@ -233,9 +267,19 @@ def _folders_between(path: str, root: str) -> Iterator[str]:
         path = os.path.dirname(path)
 
 
-def _answer_question(call: ToolCall, intent: Intent) -> Allow | Deny:
-    """Somebody who lets every command run, and no tool write what has to be asked about."""
-    return Allow() if intent.command else Deny("no")
+def _launchers(neighbour: Neighbour | None) -> list[int]:
+    known = {int(name): each for name in os.listdir("/proc") if name.isdigit() and (each := _process(int(name)))}
+    return [pid for pid, (_, parent) in known.items() if parent == os.getpid() and (neighbour is None or pid != neighbour.pid)]
+
+
+def _kill(launchers: list[int], *, with_children: bool) -> None:
+    """Them, or all that they have made: holders, supervisors and those that are ready to be one."""
+    if with_children:
+        known = {int(name): each for name in os.listdir("/proc") if name.isdigit() and (each := _process(int(name)))}
+        launchers = [pid for pid, (_, parent) in known.items() if parent in launchers]
+    for pid in launchers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _processes() -> list[str]:
@@ -270,7 +314,7 @@ def tell(data: dict[str, Any]) -> None:
     faulthandler.dump_traceback_later(float(sys.argv[3]) * 0.8)
 
 
-def run_one(sequence: Sequence, root: str, level: int, secret: str) -> dict[str, Any]:
+def run_one(sequence: Sequence, root: str, level: int, secret: str, host: HostServers) -> dict[str, Any]:
     began_s = time.monotonic()
     clear(root)
     for name in _OWN_VARIABLES:
@@ -278,14 +322,24 @@ def run_one(sequence: Sequence, root: str, level: int, secret: str) -> dict[str,
     placed = make_world(sequence.world, root, secret)
     os.environ.update(placed.env)
     tempfile.tempdir = None
-    storm = Storm(sequence, placed, level)
+    neighbour = start_neighbour(root, level) if "neighbour" in sequence.world.traits else None
+    if neighbour is not None:
+        placed = placed._replace(opened=neighbour.opened)
+    storm = Storm(sequence, placed, level, host, neighbour)
     try:
         asyncio.run(storm.run())
     finally:
         if placed.worktree is not None and placed.worktree.held >= 0:
             os.close(placed.worktree.held)
     took_s = round(time.monotonic() - began_s, 3)
-    return {"findings": storm.findings, "seconds": took_s, "refused": storm.was_refused, "heard": storm.heard if storm.findings else []}
+    heard = "\n".join(storm.heard)
+    return {
+        "findings": storm.findings,
+        "seconds": took_s,
+        "refused": storm.was_refused,
+        "happened": {name: heard.count(sign) for name, sign in _SIGNS.items()},
+        "heard": storm.heard if storm.findings else [],
+    }
 
 
 def require_level(root: str, level: int) -> None:
@@ -304,9 +358,10 @@ def main() -> None:
     require_level(root, level)
     shell.GRACE_S = _GRACE_S
     prepare(root)
+    host = HostServers()
     tell({})
     for number, line in enumerate(sys.stdin):
-        tell(run_one(parse(line), root, level, f"secret-{number:08}-of-the-decoy"))
+        tell(run_one(parse(line), root, level, f"secret-{number:08}-of-the-decoy", host))
 
 
 if __name__ == "__main__":

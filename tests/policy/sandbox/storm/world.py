@@ -35,6 +35,8 @@ class Placed(NamedTuple):
     """What no command may learn."""
     worktree: Worktree | None = None
     """The one that we made for the session, where we did."""
+    opened: str = "127.0.0.1"
+    """The address at which another session has opened a port to the user."""
 
     @property
     def real(self) -> str:
@@ -46,7 +48,7 @@ class Placed(NamedTuple):
 
     def fill(self, text: str) -> str:
         """Put the paths into a step."""
-        for name in ("home", "workspace", "temporary", "elsewhere"):
+        for name in ("home", "workspace", "temporary", "elsewhere", "opened"):
             text = text.replace(f"@{name}", getattr(self, name))
         return text
 
@@ -87,7 +89,7 @@ def make_world(world: World, root: str, secret: str) -> Placed:
     os.makedirs(placed.workspace, exist_ok=True)
     os.makedirs(temporary, exist_ok=True)
     _make_workspace(world, placed)
-    placed.env.update(HOME=placed.home, TMPDIR=temporary)
+    placed.env.update(HOME=placed.home, TMPDIR=temporary, PATH=f"{placed.workspace}/bin:{root}/programs:/usr/bin:/bin")
     write(f"{placed.data}/dragoman/keys.json", f'{{"k": "{placed.secret}"}}')
     write(f"{placed.data}/dragoman/grants.jsonl", "")
     write(f"{placed.env.get('XDG_CONFIG_HOME', f'{home}/.config')}/dragoman/config.toml", "")
@@ -135,8 +137,11 @@ def _make_elsewhere(placed: Placed) -> None:
     put(f"{placed.elsewhere}/repository", repository())
     put(f"{placed.elsewhere}/bare.git", [(path.removeprefix(".git/"), *rest) for path, *rest in repository() if path.startswith(".git/")])
     write(f"{placed.elsewhere}/victim.txt", "untouched\n")
-    for folder in _SYSTEM_TEMPORARY:
-        write(f"{folder}/of-another-program", "untouched\n")
+    for folder in _SYSTEM_TEMPORARY:  # at level 3 the last is shared
+        write(f"{folder}/of-another-program", placed.secret if folder != _SYSTEM_TEMPORARY[-1] else "untouched\n")
+    for name in ("ssh", "docker", "kubectl", "gh"):  # what is let out does nothing
+        write(f"{placed.root}/programs/{name}", "#!/bin/sh\nexit 1\n")
+        os.chmod(f"{placed.root}/programs/{name}", 0o755)
 
 
 # --- the workspace --------------------------------------------------------------------------------------------------------
@@ -182,6 +187,22 @@ def _make_workspace(world: World, placed: Placed) -> None:
                 for number in range(230):
                     os.makedirs(f"{at}/d{number:03}", exist_ok=True)
                 put(f"{at}/d005", repository())
+            case "passes for a toolchain":
+                write(f"{at}/.venv/pyvenv.cfg", "home = /proc/self/cwd/.venv/bin\n")
+                os.mkdir(f"{at}/.venv/bin")
+                leads = {
+                    ".venv/bin/python3": "/usr/bin/python3",
+                    ".venv/lib": "/tmp",
+                    "lib": f"{placed.home}/Documents",
+                    "share": "/var/tmp",
+                }
+                for name, target in {**leads, "bin": f"{placed.home}/Documents"}.items():
+                    if not os.path.lexists(f"{at}/{name}"):
+                        os.symlink(target, f"{at}/{name}")
+            case "dotfiles":
+                shutil.move(f"{placed.home}/.gitconfig", write(f"{at}/dotfiles/gitconfig", ""))
+                os.symlink(f"{at}/dotfiles/gitconfig", f"{placed.home}/.gitconfig")
+                os.symlink(write(f"{at}/dotfiles/ssh", ""), f"{placed.home}/.ssh/config")
             case "agent files":
                 write(f"{at}/AGENTS.md", "Be kind.\n")
                 write(f"{at}/.mcp.json", '{"mcpServers": {}}\n')
@@ -262,6 +283,7 @@ _FORMS: dict[str, Callable[[Placed], None]] = {
 Entry = tuple[str, int, bytes]
 """A path in a folder, its mode, and its content."""
 _template: list[Entry] = []
+_REMOTE = ["remote", "add", "origin", "ssh://git@git.example/it.git"]
 
 
 def repository() -> list[Entry]:
@@ -276,7 +298,7 @@ def prepare(root: str) -> None:
     env |= {"GIT_COMMITTER_DATE": "1600000000 +0000", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
     env |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
     write(f"{at}/readme.txt", "one\n")
-    for words in (["init", "-q", "-b", "main", "--template="], ["add", "."], ["commit", "-qm", "one"], ["branch", "other"]):
+    for words in (["init", "-q", "-b", "main", "--template="], ["add", "."], ["commit", "-qm", "one"], ["branch", "other"], _REMOTE):
         subprocess.run(["git", *words], cwd=at, env=env, check=True, capture_output=True)
     write(f"{at}/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n")
     os.chmod(f"{at}/.git/hooks/pre-commit", 0o755)
@@ -310,8 +332,9 @@ def put(at: str, entries: Iterable[Entry]) -> None:
 # --- small things ---------------------------------------------------------------------------------------------------------
 
 
-def write(path: str, text: str) -> None:
+def write(path: str, text: str) -> str:
     _write_bytes(path, text.encode())
+    return path
 
 
 def append(path: str, text: str) -> None:
