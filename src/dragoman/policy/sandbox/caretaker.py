@@ -60,6 +60,8 @@ class Caretaker:
         """Whether a command wanted to write there."""
         self._watched: dict[str, tuple[int, int]] = {}
         """What the last survey found and a command may have moved: then it is looked for anew."""
+        self._is_news = False
+        """Whether a command has left something that git would run: what is new is looked for before the next one."""
         self._living: list[Prepared] = []
         """Commands that may write now."""
         self._sight: _Sight | None = None
@@ -139,6 +141,7 @@ class Caretaker:
             await self._mend(findings.repairs, prepared.repositories)
             left = (await asyncio.to_thread(prepared.guard.look)).undone
         with self._lock:
+            self._is_news = self._is_news or bool(findings.running)
             told = [*self._untold, tell_findings(self._leave_out_told(findings), left, self._ground.writable)]
             self._untold.clear()
         return Remarks(" ".join(each.model for each in told if each.model), "\n".join(each.user for each in told if each.user))
@@ -156,6 +159,7 @@ class Caretaker:
         with self._lock:
             self._require_private()
             seen = self._ground.survey.look(at_once=copied is not None or self._has_moved())
+            self._is_news = False
             self._shared = SharedFiles(seen.shared)
             if copied is not None:
                 self._note_copied(copied)
@@ -164,7 +168,7 @@ class Caretaker:
             return self._draw(seen, self._look_around(env))
 
     def _has_moved(self) -> bool:
-        return any(_identity(path) != identity for path, identity in self._watched.items())
+        return self._is_news or any(_identity(path) != identity for path, identity in self._watched.items())
 
     def _require_private(self) -> None:
         """Raises OSError if something else stands in the place of our own temporary folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from policy.sandbox.storm.layout import World
 from policy.sandbox.storm.sequences import Sequence, Step, shell
-from policy.sandbox.storm.session_commands import CANARY, PLANTS, make_outside_call, make_tries
+from policy.sandbox.storm.session_commands import CANARY, PLANTS, make_asking, make_outside_call, make_tries, run_server
 
 _HOOK = "printf '#!/bin/sh\\n" + CANARY + "\\n' > {path}; chmod +x {path}"
 _RUNS_SOMETHING = "printf '[core]\\n\\tfsmonitor = " + CANARY + "\\n' >> {path}"
@@ -23,9 +23,9 @@ def _in(place: str, *steps: Step, form: str = "plain", traits: tuple[str, ...] =
 
 
 def _outside(*commands: str) -> list[Step]:
-    """Let out, what could be run planted, and let out again."""
+    """Let out after each thing is planted that could be run."""
     calls = [shell(**make_outside_call(command)) for command in commands]
-    return [*calls, *(shell(plant, writes=True) for plant in PLANTS), *calls]
+    return [step for plant in PLANTS[:7] for step in (shell(plant, writes=True), *calls)]
 
 
 _SWAP_PRIVATE = "for d in ./dragoman-* ./tmp/dragoman-* @temporary/dragoman-*; do mv $d/tmp $d/t2; ln -s @home $d/tmp; done"
@@ -88,15 +88,28 @@ KNOWN = {
     ),
     # sessions
     "what was let out, with shims, settings and remotes of the model": _in(
-        "in home", *_outside("git push", "docker ps", "kubectl get pods")
+        "in home", *_outside("git push origin main", "docker ps"), traits=("no hooks",)
     ),
-    "the same with settings that are kept in the workspace": _in(
-        "in home", *_outside("git push origin main", "gh pr list"), traits=("dotfiles",)
-    ),
+    "the same with settings that are kept in the workspace": _in("in home", *_outside("git fetch origin"), traits=("dotfiles", "no hooks")),
     "servers of the host and of another session": _in(
         "in home", *map(shell, make_tries()), Step(other="kill holder"), *map(shell, make_tries()), traits=("neighbour",)
     ),
-    "the same by commands that only read": _in("in home", *map(shell, make_tries()), traits=("neighbour",), way="default, no"),
+    "a server in the background, asked by a command that only reads and by a browser": _in(
+        "in home",
+        shell(run_server(), background=True, writes=True),
+        shell(make_asking(8123, 40)),
+        Step(other="open 8123"),
+        Step(other="kill launcher"),
+        shell(make_asking(8123)),
+        Step(other="reopen"),
+        way="default, yes",
+    ),
+    "a repository made among very many folders, and changed at once": _in(
+        "in home", shell("git init -q src; git -C src config alias.st true"), _setting("src/.git/config"), traits=("many folders",)
+    ),
+    "servers of others, tried by commands that only read": _in(
+        "in home", *map(shell, make_tries()), traits=("neighbour",), way="default, no"
+    ),
     "a project that passes for a toolchain": _in(
         "in home", shell(_READ_OTHERS), shell(_READ_OTHERS, writes=True), traits=("passes for a toolchain",), way="default, no"
     ),

@@ -13,7 +13,7 @@ FORMS = ("plain", "link inside", "link outside", "separate inside", "separate ou
 """What its `.git` is."""
 TRAITS = (
     "nested", "deep nested", "submodule", "bare", "hooks path", "husky", "absent hooks path", "hard links", "xdg inside", "many folders",
-    "agent files", "another owner", "dotfiles", "neighbour", "passes for a toolchain",
+    "agent files", "another owner", "dotfiles", "neighbour", "passes for a toolchain", "no hooks",
 )  # fmt: skip
 """What else is in it."""
 WAYS = ("auto", "default, yes", "default, for the session", "default, no", "plan")

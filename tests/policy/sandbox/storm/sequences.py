@@ -34,9 +34,7 @@ class Sequence(NamedTuple):
 
     @property
     def has_background(self) -> bool:
-        """Whether something changes the workspace all the time."""
-        calls = (arguments for step in self.steps for _, arguments in step.calls)
-        return any(each.get("background") and "create_server" not in each["command"] for each in calls)
+        return any(arguments.get("background") for step in self.steps for _, arguments in step.calls)
 
 
 def parse(text: str) -> Sequence:

@@ -25,7 +25,7 @@ _CONNECTS = (
     "p=${http_proxy##*:}; exec 3<>/dev/tcp/127.0.0.2/$p && printf 'CONNECT 127.0.0.1:{taboo} HTTP/1.1\\r\\n\\r\\n' >&3;"
     " timeout 1 head -n 1 <&3",
 )
-_ASKS = "exec 3<>/dev/tcp/127.0.0.1/{port} && timeout 1 cat <&3; echo asked"
+_ASKS = "for i in {tries}; do timeout 2 bash -c 'cat < /dev/tcp/127.0.0.1/{port}' && break; sleep 0.1; done 2>/dev/null; echo asked"
 _OUTSIDE = (
     "git push origin main", "git push", "git push -u origin HEAD", "git fetch", "git fetch --all --prune", "git fetch origin",
     "git ls-remote origin", "docker ps", "docker ps -a", "docker logs web", "kubectl get pods", "gh pr list", "gh pr view 1",
@@ -41,14 +41,14 @@ _NEVER = (
 _IN = (".", ".", ".", "sub", "sub2", "vendor", "src")
 _SCRIPT = f"printf '#!/bin/sh\\n{CANARY}\\n'"
 PLANTS = (
-    f"mkdir -p bin; for p in git ssh docker kubectl gh git-remote-ssh git-credential-x; do {_SCRIPT} > bin/$p; chmod +x bin/$p; done",
     f"mkdir -p bin; for p in ssh git-remote-ssh; do {_SCRIPT} > bin/$p; chmod +x bin/$p; done",
-    "git init -q sub2; git -C sub2 remote add origin ssh://x@evil.example/x; git -C sub2 commit -q --allow-empty -m x",
-    f"cd .git; mkdir -p remotes branches; echo 'URL: ext::sh -c \"{CANARY}\"' > remotes/origin; echo 'ext::{CANARY}' > branches/o",
-    f"git init -q sub2; git -C sub2 config core.sshCommand '{CANARY}'; git -C sub2 remote add origin ssh://x@evil.example/x",
-    f"git init -q sub2; {_SCRIPT} > sub2/.git/hooks/pre-push; chmod +x sub2/.git/hooks/pre-push; git -C sub2 remote add origin ssh://e.e/x",
-    f"mkdir -p dotfiles; printf '[core]\\n\\tsshCommand = {CANARY}\\n\\tfsmonitor = {CANARY}\\n' >> dotfiles/gitconfig;"
+    f"mkdir -p dotfiles; printf '[core]\\n\\tsshCommand = sh -c \\047{CANARY}\\047 x\\n\\tfsmonitor = {CANARY}\\n' >> dotfiles/gitconfig;"
     f" printf 'Match exec \"{CANARY}\"\\n' >> dotfiles/ssh",
+    "git init -q sub2; git -C sub2 remote add origin ssh://x@evil.example/x; git -C sub2 commit -q --allow-empty -m x",
+    f"git init -q sub2; git -C sub2 config core.sshCommand \"sh -c '{CANARY}' x\"; git -C sub2 remote add origin ssh://x@evil.example/x",
+    f"git init -q sub2; {_SCRIPT} > sub2/.git/hooks/pre-push; chmod +x sub2/.git/hooks/pre-push; git -C sub2 remote add origin ssh://e.e/x",
+    f"cd .git; mkdir -p remotes branches; echo 'URL: ext::sh -c \"{CANARY}\"' > remotes/origin; echo 'ext::{CANARY}' > branches/o",
+    f"mkdir -p bin; for p in git ssh docker kubectl gh git-remote-ssh git-credential-x; do {_SCRIPT} > bin/$p; chmod +x bin/$p; done",
     "rm -rf dotfiles bin; ln -s @home/Documents dotfiles; ln -s @home/src bin; ln -s @home/Documents lib; ls bin lib",
     "mkdir -p .venv bin; ln -sfn @home/Documents .venv/lib; ln -sfn /tmp lib; printf 'home = /proc/self/cwd/bin\\n' > .venv/pyvenv.cfg;"
     " ln -sfn /usr/bin/python3 bin/python3",
@@ -66,16 +66,21 @@ _LATER = (
 
 
 def make_connection(dice: random.Random) -> str:
-    return _fill(dice.choice((*_CONNECTS, _ASKS)), dice)
+    return _fill(dice.choice((*_CONNECTS, _ASKS)), dice).replace("{tries}", "1")
 
 
-def make_asking(port: int) -> str:
-    return _ASKS.replace("{port}", str(port))
+def make_asking(port: int, tries: int = 4) -> str:
+    """A server is perhaps still being started."""
+    return _ASKS.replace("{port}", str(port)).replace("{tries}", f"{{1..{tries}}}")
 
 
 def make_server(dice: random.Random) -> str:
     """For the background. On each connection it writes, and tries to reach what no command may."""
-    script = _fill(_SERVER, dice).replace("''", '\\"')
+    return run_server(_fill(_SERVER, dice))
+
+
+def run_server(script: str = _SERVER.replace("{host}", "127.0.0.1").replace("{port}", "8123").replace("{taboo}", str(HOST_PORT))) -> str:
+    script = script.replace("''", '\\"')
     return f'exec python3 -ISc "{script}"'
 
 

@@ -1,5 +1,8 @@
 """Hostile and clumsy commands, our own file tools, undo and rewind, for real, in every awkward place: nothing outside ever changes.
 
+Servers in the background, opened ports, second runs, calls that are let out of the sandbox, killed holders and launchers, and another
+session whose agent is killed: no command reaches a server of the host or of the other, and nothing that the model wrote runs outside.
+
 At every level, as root and as another user. 300 sequences; DRAGOMAN_LONG=1 runs 20,000, DRAGOMAN_STORM=N as many as it says. One that
 finds something is made shorter and printed so that it can be run again: `python -m policy.sandbox.storm --help`.
 """
@@ -37,6 +40,7 @@ def test_nothing_outside_changes_whatever_is_done(level: int, user: str) -> None
         shown = [describe(shrink(worker, each), f"level {level}, {user}") for each in found]
         assert not shown, "\n\n".join(["", *shown])
         assert worker.refused < EACH // 2, "most must really run"
+        require_happened(worker, "ran outside", *(("ran again", "read-only") if level != 3 else ()))
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -46,6 +50,7 @@ def test_what_once_did_harm_does_none(level: int, user: str) -> None:
         found = {name: Found(sequence, findings) for name, sequence in KNOWN.items() if (findings := worker.run(sequence))}
         shown = [f"{name}: {describe(each, f'level {level}, {user}')}" for name, each in found.items()]
         assert not shown, "\n\n".join(["", *shown])
+        require_happened(worker, "ran outside", *(("answered",) if level != 3 else ()))
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -90,6 +95,11 @@ def cage(user: str, witnesses: list[str], *program: str) -> subprocess.Completed
     if done.returncode == REFUSED and "could be made" not in done.stderr:
         give_up(done.stderr)
     return done
+
+
+def require_happened(worker: Worker, *names: str) -> None:
+    """Else nothing was shown."""
+    assert all(worker.happened[name] for name in names), worker.happened
 
 
 def open_worker(user: str, level: int) -> Worker:

@@ -199,6 +199,9 @@ def _make_workspace(world: World, placed: Placed) -> None:
                 for name, target in {**leads, "bin": f"{placed.home}/Documents"}.items():
                     if not os.path.lexists(f"{at}/{name}"):
                         os.symlink(target, f"{at}/{name}")
+            case "no hooks":
+                for name in os.listdir(f"{git}/hooks") if os.path.isdir(f"{git}/hooks") else ():
+                    os.unlink(f"{git}/hooks/{name}")
             case "dotfiles":
                 shutil.move(f"{placed.home}/.gitconfig", write(f"{at}/dotfiles/gitconfig", ""))
                 os.symlink(f"{at}/dotfiles/gitconfig", f"{placed.home}/.gitconfig")
