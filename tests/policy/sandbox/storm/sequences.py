@@ -61,7 +61,7 @@ def generate(seed: int) -> Sequence:
     if sum(each in ("hooks path", "husky", "absent hooks path") for each in traits) > 1:
         traits = [each for each in traits if each not in ("husky", "absent hooks path")]
     world = World(place, form, tuple(sorted(traits)), "auto" if dice.random() < 0.6 else dice.choice(WAYS))
-    steps = [_make_step(world, dice) for _ in range(dice.randint(3, 12))]
+    steps = [_make_step(world, dice) for _ in range(dice.randint(2, 7))]
     if dice.random() < 0.4:
         plot = make_plot(world, dice)
         places = sorted(dice.randint(0, len(steps)) for _ in plot)
