@@ -119,7 +119,7 @@ class Storm:
         await self._find_processes()
         if self._host.count():
             self.findings.append("network: a server of the host was reached")
-        if inside:
+        if inside and os.path.lexists(self.placed.workspace):  # else it was a worktree of ours, which we have removed
             self.findings += [f"inside: {line}" for line in seen.differences(inside, seen.look_inside(self.placed), [])]
         if not self.sequence.has_background:
             self._judge_own(own, "the end")
