@@ -149,12 +149,12 @@ def look_at_own(placed: Placed, *, with_hooks: bool) -> dict[str, str]:
 
 
 def _git_folders(workspace: str) -> Iterator[str]:
-    """Not those inside another git folder, where nobody works: docs/security.md does not promise to tell of them."""
+    """Not those inside a folder of the name `.git`, where nobody works: docs/security.md does not promise to tell of them."""
     for folder, folders, _ in os.walk(workspace):
         if _is_repository(folder):
             yield folder
-            if os.path.basename(folder) == ".git":
-                folders.clear()
+        if os.path.basename(folder) == ".git":
+            folders.clear()
         folders[:] = [name for name in folders if name not in ("objects", "refs", "logs")]
     own = git_folder(workspace)  # of a linked worktree, or behind a link
     if own and not own.startswith(f"{os.path.realpath(workspace)}/") and _is_repository(own):

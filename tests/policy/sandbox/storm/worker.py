@@ -119,8 +119,7 @@ class Storm:
         await self._find_processes()
         if self._host.count():
             self.findings.append("network: a server of the host was reached")
-        if inside and os.path.lexists(self.placed.workspace):  # else it was a worktree of ours, which we have removed
-            self.findings += [f"inside: {line}" for line in seen.differences(inside, seen.look_inside(self.placed), [])]
+        self._judge_inside(inside)
         if not self.sequence.has_background:
             self._judge_own(own, "the end")
         self._judge_outside(outside, shared)
@@ -238,6 +237,11 @@ class Storm:
         left = {line.partition("/dragoman-private-")[0] for line in lines if "/dragoman-private-" in line and line.endswith(" is new")}
         self.findings += [f"left: our own folder in {folder}" for folder in sorted(left)]
         self.findings += [f"outside: {line}" for line in lines if "/dragoman-private-" not in line]
+
+    def _judge_inside(self, before: dict[str, seen.Seen]) -> None:
+        """Where nothing may change at all."""
+        if before and os.path.lexists(self.placed.workspace):  # else it was a worktree of ours, which we have removed
+            self.findings += [f"inside: {line}" for line in seen.differences(before, seen.look_inside(self.placed), [])]
 
     def _judge_secrets(self) -> None:
         stores = [os.path.realpath(path) for path in (self.placed.home, self.placed.data)]
