@@ -240,8 +240,11 @@ class Storm:
 
     def _judge_inside(self, before: dict[str, seen.Seen]) -> None:
         """Where nothing may change at all."""
-        if before and os.path.lexists(self.placed.workspace):  # else it was a worktree of ours, which we have removed
-            self.findings += [f"inside: {line}" for line in seen.differences(before, seen.look_inside(self.placed), [])]
+        if not before or not os.path.lexists(self.placed.workspace):  # it was a worktree of ours, which we have removed
+            return
+        lines = seen.differences(before, seen.look_inside(self.placed), [])
+        # At level 3 `git status` runs unasked because of its words, and notes in its index how files look.
+        self.findings += [f"inside: {line}" for line in lines if self.level != 3 or "/index changed: " not in line]
 
     def _judge_secrets(self) -> None:
         stores = [os.path.realpath(path) for path in (self.placed.home, self.placed.data)]
