@@ -64,8 +64,8 @@ class TaskAgent(msgspec.Struct, frozen=True):
 
 
 def builtin_agents() -> tuple[TaskAgent, ...]:
-    explore = "Finds things out and changes nothing: where something is, how it works, what uses it. It has the tools that read."
-    general = "Does a part of the work from beginning to end, with the same tools as you."
+    explore = "Finds out where something is, how it works, what uses it. It has only tools that read."
+    general = "Does a part of the work from beginning to end, with most of your tools."
     return (
         TaskAgent("explore", explore, read_prompt("explore.md"), reads_only=True),
         TaskAgent("general", general),
@@ -101,8 +101,8 @@ class TaskTool:
                 "type": "object",
                 "properties": {
                     "agent": {"type": "string", "enum": [*self.agents]},
-                    "description": {"type": "string", "description": "What it does, in three to seven words, for the user."},
-                    "prompt": {"type": "string", "description": "The task, with all that has to be known for it."},
+                    "description": {"type": "string", "description": "What it does, in a few words, for the user."},
+                    "prompt": {"type": "string", "description": "The task."},
                 },
                 "required": ["agent", "description", "prompt"],
             },

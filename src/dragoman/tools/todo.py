@@ -39,7 +39,6 @@ class TodoList:
                 "properties": {
                     "items": {
                         "type": "array",
-                        "description": "The whole list, in order.",
                         "items": {
                             "type": "object",
                             "properties": {

@@ -65,7 +65,7 @@ class WebSearch:
             load_description(NAME),
             {
                 "type": "object",
-                "properties": {"query": {"type": "string", "description": "What to search for, in words or as a question."}},
+                "properties": {"query": {"type": "string", "description": "What to search for."}},
                 "required": ["query"],
                 "additionalProperties": False,
             },
