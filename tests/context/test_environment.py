@@ -10,13 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.context.environment import (
+    COMMANDS,
     MAX_NAMES,
+    MODE,
+    PERSON,
     READY,
     REMINDER,
     Surroundings,
     added_text,
     changed_text,
+    conditions_text,
     environment_text,
+    generic_text,
+    told_conditions,
 )
 from dragoman.context.tree import Listing, escape_tree_name, read_tree, tree_lines
 from dragoman.values.notes import CHANGED_BEGINS, GREETING
@@ -164,6 +170,39 @@ def test_a_directory_that_was_added_is_not_told_twice() -> None:
     assert changed(but(directories=("/w", "/v"), trees={**FACTS.trees, **trees}), environment_text(FACTS), added) == []
 
 
+# --- conditions --------------------------------------------------------------------------------------------------------------
+
+TOLD = {MODE: f"{MODE}plan.", COMMANDS: f"{COMMANDS}in a sandbox.", PERSON: f"{PERSON}I can answer."}
+
+
+def test_conditions_and_the_branch_are_told_and_read_back() -> None:
+    text = environment_text(but(branch="main", conditions=TOLD))
+    assert "\n\nGit branch: main\n\n" in text
+    assert f"\n\n{MODE}plan.\n{COMMANDS}in a sandbox.\n{PERSON}I can answer.\n\n{REMINDER}" in text
+    assert told_conditions([text]) == TOLD
+    assert told_conditions([text, conditions_text([f"{MODE}auto."])]) == TOLD | {MODE: f"{MODE}auto."}
+
+
+def test_on_resume_only_the_lines_that_changed_are_told() -> None:
+    before = environment_text(but(branch="main", conditions=TOLD))
+    now = but(branch="fix", conditions=TOLD | {MODE: f"{MODE}auto."})
+    assert changed_text([before], now) == f"{CHANGED_BEGINS}\n\nGit branch: fix\n\n{MODE}auto."
+
+
+def test_a_session_that_was_told_of_no_conditions_is_told_of_none_on_resume() -> None:
+    assert changed_text([environment_text(FACTS)], but(branch="fix", conditions=TOLD)) == ""
+
+
+def test_a_recording_does_not_depend_on_them() -> None:
+    """Made on a machine with a sandbox, it is replayed on one without; and those made before are replayed still."""
+    assert generic_text(environment_text(but(branch="main", conditions=TOLD))) == generic_text(environment_text(FACTS))
+    status = conditions_text([], [" M a.py", "?? b\nc"])
+    assert status == f"{CHANGED_BEGINS}\n\nGit status now:\n   M a.py\n  ?? b\\u000ac"
+    assert generic_text(status) == CHANGED_BEGINS
+    assert conditions_text([], []) == f"{CHANGED_BEGINS}\n\nGit status now: clean."
+    assert conditions_text([]) == ""
+
+
 # --- whatever the facts --------------------------------------------------------------------------------------------------
 
 PRINTABLE = st.characters(exclude_categories=("C", "Z"), exclude_characters="/\\")
@@ -195,7 +234,9 @@ def surroundings(draw: st.DrawFn) -> Surroundings:
     directories = tuple(draw(st.lists(DIRECTORIES, unique=True, max_size=3)))
     shown = {directory: draw(trees()) for directory in directories if draw(st.booleans())}
     memory = draw(st.lists(st.tuples(st.sampled_from(["AGENTS.md", "CLAUDE.md", "a\nb", "x --- y", " "]), TEXTS), max_size=3))
-    return Surroundings(draw(FACT), draw(FACT), directories, draw(FACT), shown, tuple(memory))
+    lines = draw(st.lists(st.tuples(st.sampled_from([MODE, COMMANDS, PERSON]), st.text(PRINTABLE, min_size=1, max_size=8)), max_size=3))
+    conditions = {begins: begins + words for begins, words in lines}
+    return Surroundings(draw(FACT), draw(FACT), directories, draw(FACT), shown, tuple(memory), (), draw(FACT), conditions)
 
 
 @given(made=trees())

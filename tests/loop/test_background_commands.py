@@ -163,7 +163,7 @@ def test_after_a_resume_they_are_gone_and_ids_go_on(tmp_path: Path) -> None:
 
 
 def test_plan_mode_starts_none(tmp_path: Path) -> None:
-    provider = ScriptedProvider(f"{start('echo hi')}\n---\ntext: Good.")
+    provider = ScriptedProvider(f"{start('touch hi')}\n---\ntext: Good.")
     with agent_for(provider, tmp_path, approval="plan") as agent:
         agent.run_sync("go")
         assert agent.background_commands == ()

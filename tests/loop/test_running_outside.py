@@ -118,6 +118,7 @@ def test_with_nobody_to_ask_only_a_rule_lets_it_out(tmp_path: Path) -> None:
     ran = run_calls(tmp_path, call, ask=None, rules=[allow("touch *"), allow("run_shell")])
     assert not (tmp_path / "x").exists()
     assert "nobody can be asked" in ran.texts[0]
+    assert "a rule of the user's" in ran.schema["properties"]["outside"]["description"], "it does not say that somebody is asked"
     run_calls(tmp_path, call, ask=None, rules=[allow("outside touch *")])
     assert (tmp_path / "x").exists()
 
@@ -160,6 +161,8 @@ def test_it_is_offered_only_where_there_is_to_be_a_sandbox(tmp_path: Path) -> No
     assert "outside" not in ran.schema["properties"]
     assert "not run" in ran.texts[0]
     assert "outside" in run_calls(tmp_path, {"command": "true"}).schema["properties"]
+    ran = run_calls(tmp_path, {"command": "true"}, level="external")
+    assert "outside" not in ran.schema["properties"], "where a container is the boundary, no way leads out of it"
 
 
 def test_without_a_sandbox_it_is_an_ordinary_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

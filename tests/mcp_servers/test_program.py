@@ -195,7 +195,10 @@ def test_a_thousand_tools_are_searched(quay: Quay, serve: Serve) -> None:
     # Rules are about the tool that is called, not about call_tool.
     asked = serve(script(call, "text: Refused."))
     assert quay.place.ask("Survey", "--allow", "mcp__bay__survey_1").code == 0
-    assert "survey_737 at 7" not in json.dumps(asked.requests[-1])
+    refused = json.dumps(asked.requests[-1])
+    assert "survey_737 at 7" not in refused
+    assert f"{name} needs a person's approval" in refused, "the refusal names the tool that was meant"
+    assert "call_tool needs" not in refused
 
 
 def test_a_call_needs_a_yes_and_a_read_only_mark_is_none(quay: Quay, serve: Serve) -> None:

@@ -169,7 +169,8 @@ def as_compressed(desk: Desk, name: str) -> dict[str, Any]:
 
 
 def as_resumed(desk: Desk, name: str) -> dict[str, Any]:
-    """What the service is sent when somebody goes on with a session; but not what the program says of itself and its tools today."""
+    """What the service is sent when somebody goes on with a session; but not what the program says of itself, its tools and the conditions
+    of work today. Of the latter a session is told that began elsewhere, when it is first continued here; others are not."""
     log = desk.take(name)
     before = log.read_bytes()
     before = before[: before.rindex(b"\n") + 1]
@@ -182,7 +183,20 @@ def as_resumed(desk: Desk, name: str) -> dict[str, Any]:
     kept = {key: value for key, value in body.items() if key not in ours}
     if "messages" in kept:
         kept["messages"] = [message for message in kept["messages"] if message["role"] != "system"]
-    return desk.at_voyage(kept)
+    return desk.at_voyage(without_conditions(kept))
+
+
+def without_conditions(value: Any) -> Any:
+    """Without the paragraph of a first message about the mode, the boundary around commands and who can answer."""
+    match value:
+        case str() if value.startswith(NOTES[0]):
+            return "\n\n".join(part for part in value.split("\n\n") if not part.startswith("Approval mode: "))
+        case dict():
+            return {key: without_conditions(each) for key, each in value.items()}
+        case list():
+            return [without_conditions(each) for each in value]
+        case _:
+            return value
 
 
 # --- the tests

@@ -31,6 +31,7 @@ from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.loop.memory import load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
+from dragoman.loop.surroundings import repository_root
 from dragoman.loop.tasks import give_tasks
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import PREFIX_KEY
@@ -111,6 +112,10 @@ async def open_agent(
         from dragoman.app.trust import Once, remember_believed
 
         agent._harness.before_commands = Once(lambda: remember_believed(setup.trust, setup.env, setup.places, setup.workspace))
+    if setup.trust.is_trusted and agent._harness.orientation is not None and (root := repository_root(setup.workspace)):
+        from dragoman.app.git_status import StatusLook
+
+        agent._harness.orientation.status = StatusLook(root)
     if hooks is not None:
         hooks.bind(agent)
         notices += hooks.notices

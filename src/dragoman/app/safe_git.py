@@ -51,8 +51,9 @@ credentials."""
 class SafeGit:
     """Calls git in the folders of one repository: its main tree and its worktrees."""
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[str], *, look_s: float = LOOK_S) -> None:
         """Raises InputError if there is no git outside them."""
+        self._look_s = look_s
         self._folders = tuple(folders)
         self._program = find_program("git.exe" if os.name == "nt" else "git", outside=self._folders)
         if not self._program:
@@ -62,7 +63,7 @@ class SafeGit:
 
     def ask(self, directory: str, *arguments: str) -> str:
         """What git says about refs and settings. Raises InputError with its complaint."""
-        return self._run(directory, arguments, {}, LOOK_S)
+        return self._run(directory, arguments, {}, self._look_s)
 
     def work(self, directory: str, *arguments: str, trees: Sequence[str] = ()) -> str:
         """What git says where it reads or writes files of the tree. `trees`: further folders whose configuration it will go by.
@@ -71,7 +72,7 @@ class SafeGit:
 
     def look(self, directory: str, *arguments: str) -> str:
         """What git says where it only reads files of the tree, and need not be waited for. Raises InputError with its complaint."""
-        return self._run(directory, arguments, self._switched_off((directory,)), LOOK_S)
+        return self._run(directory, arguments, self._switched_off((directory,)), self._look_s)
 
     def _switched_off(self, directories: Sequence[str]) -> dict[str, str]:
         """Variables that switch off what would run for each file. Reading the configuration runs nothing. By variables, because a name may

@@ -18,6 +18,7 @@ from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed_outcome, 
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for, report_unwritten
 from dragoman.cli.startup import mark_result_written
+from dragoman.policy.approvals import NO_ONE_TO_LET_OUT, Unattended
 from dragoman.values.calls import Deny, Intent
 from dragoman.values.errors import DragomanError, OutputLimit
 
@@ -146,7 +147,7 @@ class Headless:
 
         if setup.config.tools.discover:
             self.interrupts.attach(loop, cancel)
-        opened = await open_agent(setup, ask=self._refuse)
+        opened = await open_agent(setup, ask=Unattended(self._refuse))
         opened.agent.approvals.on_ruling = self._take_ruling
         self.interrupts.detach()
         for notice in opened.notices:
@@ -189,10 +190,9 @@ class Headless:
     async def _refuse(self, call: ToolCall, intent: Intent) -> Deny:
         self._refusals.take(call, intent)
         if intent.outside:
-            from dragoman.policy.approvals import NO_ONE_TO_LET_OUT  # loaded with the agent
-
             return Deny(NO_ONE_TO_LET_OUT.format(name=call.name))
-        return Deny(say("refused_to_model", name=call.name, why=f" ({intent.why})" if intent.why else ""))
+        name = self._agent.approvals.name_of(call) if self._agent is not None else call.name
+        return Deny(say("refused_to_model", name=name, why=f" ({intent.why})" if intent.why else ""))
 
     # --- cancellation and failure
 

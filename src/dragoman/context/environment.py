@@ -30,6 +30,14 @@ _SAYS, _SAID = ("--- What ", " says ---"), ("--- End of ", " ---")
 _SKILLS = "Skills that you can activate with activate_skill, when what I ask for fits their description:"
 _NEW_SKILLS, _GONE_SKILLS = "Skills that are new or have another description:", "Skills that are no longer there:"
 _FORGET = "Set aside what ", " said: it is no longer part of my setup."
+_BRANCH = "Git branch: "
+_STATUS, _CLEAN = "Git status now:", "Git status now: clean."
+
+MODE, COMMANDS, PERSON = "Approval mode: ", "Commands run ", "Questions: "
+"""How the lines begin that tell of the conditions the model works under: see loop/conditions.py."""
+_BEGINNINGS = (MODE, COMMANDS, PERSON)
+Lines = Mapping[str, str]
+"""Such lines, each by its beginning."""
 
 _Around = tuple[str, str]
 """The text before and after the one variable part."""
@@ -48,6 +56,10 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Memory files: the path and text of each."""
     skills: tuple[tuple[str, str], ...] = ()
     """Those that can be activated: the name and description of each."""
+    branch: str = ""
+    """The branch that is checked out; empty: there is no repository, or it is not known."""
+    conditions: Lines = msgspec.field(default_factory=dict)
+    """What the model may do, in which boundary, and who can answer."""
 
 
 def environment_text(facts: Surroundings) -> str:
@@ -58,17 +70,38 @@ def environment_text(facts: Surroundings) -> str:
         _SYSTEM + _line(facts.system),
         _TEMPORARY + _line(facts.temporary) if facts.temporary else "",
         _directories(facts.directories),
+        _BRANCH + _line(facts.branch) if facts.branch else "",
         *(_tree(directory, tree) for directory, tree in facts.trees.items()),
         *(_memory(path, text) for path, text in facts.memory if text.strip()),
         _skills(_SKILLS, facts.skills),
+        "\n".join(facts.conditions.values()),
         REMINDER,
         READY,
     )
 
 
-def added_text(directories: Sequence[str], trees: Mapping[str, Tree]) -> str:
-    """The message when directories are added to a running conversation: all directories, and the contents of the new ones."""
-    return _join(CHANGED_BEGINS, _directories(directories), *(_tree(directory, tree) for directory, tree in trees.items()))
+def added_text(directories: Sequence[str], trees: Mapping[str, Tree], conditions: Sequence[str] = ()) -> str:
+    """The message when directories are added to a running conversation: all directories, the contents of the new ones, and the lines about
+    conditions that have changed as well."""
+    contents = (_tree(directory, tree) for directory, tree in trees.items())
+    return _join(CHANGED_BEGINS, _directories(directories), *contents, "\n".join(conditions))
+
+
+def conditions_text(lines: Sequence[str], status: Sequence[str] | None = None) -> str:
+    """The message while a conversation goes on: the lines about conditions that have changed, and the status of git. Empty if there is
+    nothing to tell."""
+    told = "" if status is None else "\n".join([_STATUS, *(f"  {_line(each)}" for each in status)]) if status else _CLEAN
+    return _join(CHANGED_BEGINS, "\n".join(lines), told) if lines or told else ""
+
+
+def told_conditions(messages: Iterable[str]) -> Lines:
+    """What these messages say of the conditions. Empty: they are of a version that said nothing."""
+    return _Known(messages).conditions
+
+
+def changed_lines(before: Lines, now: Lines) -> list[str]:
+    """The lines that say something else than those that were told, or something new."""
+    return [line for begins, line in now.items() if before.get(begins) != line]
 
 
 def changed_text(messages: Iterable[str], facts: Surroundings) -> str:
@@ -100,6 +133,9 @@ def _changes(before: _Known, now: _Known) -> Iterator[str]:
             yield _within(_FORGET, path)
     yield _skills(_NEW_SKILLS, [(name, text) for name, text in now.skills.items() if before.skills.get(name) != text])
     yield _skills(_GONE_SKILLS, [(name, "") for name in before.skills if name not in now.skills])
+    if before.conditions:  # else the session began with a version that told nothing of them, and goes on as it did
+        yield _BRANCH + now.branch if now.branch and now.branch != before.branch else ""
+        yield "\n".join(changed_lines(before.conditions, now.conditions))
 
 
 def _tree_changes(directory: str, before: Tree | None, now: Tree) -> Iterator[str]:
@@ -119,11 +155,12 @@ class _Known:
     """What a reader of these messages knows."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.date = self.system = self.temporary = ""
+        self.date = self.system = self.temporary = self.branch = ""
         self.directories: tuple[str, ...] = ()
         self.trees: dict[str, Tree] = {}
         self.memory: dict[str, str] = {}
         self.skills: dict[str, str] = {}
+        self.conditions: dict[str, str] = {}
         for text in texts:
             self._read(text.split("\n"))
 
@@ -149,6 +186,10 @@ class _Known:
             self.system = line.removeprefix(_SYSTEM)
         elif line.startswith(_TEMPORARY):
             self.temporary = line.removeprefix(_TEMPORARY)
+        elif line.startswith(_BRANCH):
+            self.branch = line.removeprefix(_BRANCH)
+        elif begins := next(filter(line.startswith, _BEGINNINGS), ""):
+            self.conditions[begins] = line
         elif line.startswith(_DIRECTORY):
             self._take_directories([line.removeprefix(_DIRECTORY)])
         elif line == _DIRECTORIES:
@@ -227,6 +268,9 @@ def generic_text(text: str) -> str:
 
 
 def _is_listing(line: str) -> bool:
+    """Or another line that is not the same everywhere: about git, or about the conditions."""
+    if line.startswith((_BRANCH, _STATUS, _CLEAN, *_BEGINNINGS)):
+        return True
     return any(_between(around, line) is not None for around in (_EMPTY, _HOLDS, _NEW, _GONE))
 
 

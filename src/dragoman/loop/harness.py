@@ -18,12 +18,12 @@ from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
 from dragoman.loop.model import Model, Models, is_doubtful
-from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, ToolOptions, WorkspaceOptions, own_tools
+from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, Sandboxing, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
 from dragoman.loop.session import SaidBoundary, Session
 from dragoman.loop.surroundings import Orientation
 from dragoman.loop.web import Searcher, web_tools
-from dragoman.policy.approvals import Approvals
+from dragoman.policy.approvals import Approvals, reaches_person
 from dragoman.policy.judge import Law
 from dragoman.providers.catalog import secret_variables
 from dragoman.tools.builtin import ToolDependencies, builtin_tools
@@ -33,7 +33,7 @@ from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
 from dragoman.values import tracing
-from dragoman.values.calls import AskUser, Decide, Ledger, MeantCall, PendingCall, Tool
+from dragoman.values.calls import Decide, Ledger, MeantCall, PendingCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 
@@ -114,7 +114,7 @@ class Harness:
         self.context = context
         self.further_secrets: list[Callable[[], Iterable[str]]] = []
         """Further secrets beside the keys of models, which results must not show either."""
-        self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self._has_builtin, hidden=self._hidden_keys)
+        self.outputs = Outputs(session.outputs, limits.max_output_chars, has_tool=self.has_builtin, hidden=self._hidden_keys)
         self.workspace = _workspace_of(workspace, session, approval.rules)
         self.directories = tuple(dict.fromkeys((self.workspace.root, *(os.path.realpath(path) for path in workspace.include))))
         self.memory_file = os.fspath(workspace.memory_file)
@@ -122,7 +122,7 @@ class Harness:
         self._temporary = (os.fspath(workspace.temporary),) if workspace.temporary else ()
         self._sandbox, self._passed_variables, self._rules = tools.sandbox, tuple(tools.pass_env), approval.rules
         self.boundary = SaidBoundary(tools.sandbox)
-        dependencies = self._tool_dependencies(approval.ask_user)
+        dependencies = self._tool_dependencies(approval)
         self.seen = dependencies.seen
         self.web = tools.web
         self.searcher = Searcher(tools.web, session, models) if tools.web is not None else None
@@ -140,22 +140,23 @@ class Harness:
         self.takers: dict[str, Harness] = {}
         """The agents this conversation was handed over to, by their names."""
 
-    def _tool_dependencies(self, ask_user: AskUser | None) -> ToolDependencies:
+    def _tool_dependencies(self, approval: ApprovalOptions) -> ToolDependencies:
         catalog = self.models.catalog
         return ToolDependencies(
             self.workspace,
             self.session.blobs,
             self.outputs,
-            ask_user,
+            approval.ask_user,
             self.limits.shell_timeout_s,
             secret_variables=lambda: secret_variables(catalog),
             passed_variables=self._passed_variables,
             memory_file=self.memory_file,
-            launch=self._launch if self._has_launcher() else None,
+            launch=self._launch if self.has_launcher() else None,
             background=self._background,
             reach_of=lambda call_id: self.approvals.reach_of(call_id),
             writing=lambda: self.approvals,
-            outside_run=(lambda call_id: self.approvals.outside_run(call_id)) if self._is_to_confine() else None,
+            outside_run=(lambda call_id: self.approvals.outside_run(call_id)) if self.confines is not None else None,
+            has_person=reaches_person(approval.ask),
         )
 
     def _approvals_of(self, options: ApprovalOptions) -> Approvals:
@@ -169,8 +170,8 @@ class Harness:
             trusted=_is_trusted,
             doubted=is_doubtful,
             law=lambda: self._law_of(options),
-            has_sandbox=lambda: self._has_launcher() and self._launch().is_sandbox,
-            describe_sandbox=lambda: self._launch().words if self._has_launcher() else str(say("policy.sandbox_level_0")),
+            has_sandbox=lambda: self.has_launcher() and self._launch().is_sandbox,
+            describe_sandbox=lambda: self._launch().words if self.has_launcher() else str(say("policy.sandbox_level_0")),
             known_sandbox=self._known_sandbox,
         )
 
@@ -222,7 +223,7 @@ class Harness:
             if name not in other.registry:
                 self.registry.remove(name)
         for tool in other.registry:
-            if not other._has_builtin(tool.spec.name) and not getattr(tool, "is_for_one_run", False):
+            if not other.has_builtin(tool.spec.name) and not getattr(tool, "is_for_one_run", False):
                 self.registry.register(tool, replace=True)
 
     @property
@@ -240,16 +241,18 @@ class Harness:
         """The folders that commands may write to: the workspace first."""
         return (*self.directories, *self._temporary)
 
-    def _has_launcher(self) -> bool:
+    def has_launcher(self) -> bool:
         """Else commands are started directly. A program that holds its own interpreter has none to start a launcher with."""
         if sys.platform == "darwin":
             return self._sandbox is True or (self._sandbox is not False and self._sandbox.level != "off")
         return sys.platform == "linux" and bool(sys.executable) and not getattr(sys, "frozen", False)
 
-    def _is_to_confine(self) -> bool:
-        """Whether commands are to run in a sandbox, by the options. Whether one works here is found out at the first command."""
-        wanted = self._sandbox if isinstance(self._sandbox, bool) else self._sandbox.level != "off"
-        return wanted and self._has_launcher()
+    @property
+    def confines(self) -> Sandboxing | None:
+        """The sandbox of ours that commands are to run in, by the options; None: none. Whether it works here is found out at the first
+        command."""
+        wanted = Sandboxing() if self._sandbox is True else self._sandbox or None
+        return wanted if wanted is not None and wanted.level not in ("off", "external") and self.has_launcher() else None
 
     def _launch(self) -> CommandStarter:
         if self.commands is None:
@@ -273,7 +276,7 @@ class Harness:
     @property
     def starter(self) -> CommandStarter | None:
         """What starts commands; None where they are started directly."""
-        return self._launch() if self._has_launcher() else None
+        return self._launch() if self.has_launcher() else None
 
     def _known_sandbox(self) -> Detected | None:
         starter = self.starter if self.boundary.is_known else self.commands
@@ -421,7 +424,7 @@ class Harness:
                     self.told.add(told)
                     emit(NoticeGiven("settings", message))
 
-    def _has_builtin(self, name: str) -> bool:
+    def has_builtin(self, name: str) -> bool:
         """A tool of the embedder's own may have the same name, and reads something else."""
         tool = self.registry.get(name)
         return tool is not None and tool is self._builtin.get(name)

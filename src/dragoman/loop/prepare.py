@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dragoman.base.words import say
 from dragoman.context.tokens import MAX_SCALE, message_tokens
+from dragoman.loop.conditions import tell_surroundings
 from dragoman.loop.configuring import configure
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions
-from dragoman.loop.small_model import wants_short_prompt
 from dragoman.values.errors import InputError
-from dragoman.values.messages import Message, user
+from dragoman.values.messages import Message
 from dragoman.values.record import Entry
 
 
@@ -27,7 +27,7 @@ async def take_prompt(harness: Harness, prompt: Message | None, options: RunOpti
         configure(harness, options)
     before = None
     if prompt is not None and not is_repeated(harness, prompt):
-        await _tell_surroundings(harness)
+        await tell_surroundings(harness)
         before = history.entries[-1]
         history.say(prompt)
         harness.asked = prompt
@@ -40,16 +40,6 @@ def is_short(harness: Harness, prompt: Message | None = None) -> bool:
     """Whether the next request, with this prompt, fits the model's window, whatever its tokenizer."""
     raw_tokens = harness.session.history.view.raw_tokens + (message_tokens(prompt) if prompt is not None else 0)
     return raw_tokens * MAX_SCALE < harness.session.model.profile.prompt_window
-
-
-async def _tell_surroundings(harness: Harness) -> None:
-    """Tell the model of its surroundings: all of them at first, later what has changed."""
-    if harness.orientation is None or wants_short_prompt(harness.session.model):
-        return
-    history = harness.session.history
-    about, text = await harness.orientation.next_text(history, harness.directories)
-    if text:
-        history.say(user(text), about)
 
 
 def is_repeated(harness: Harness, prompt: Message) -> bool:

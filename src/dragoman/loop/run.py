@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from dragoman.base.words import say
+from dragoman.loop.conditions import tell_news
 from dragoman.loop.configuring import configure
 from dragoman.loop.guard import LoopGuard, is_polling
 from dragoman.loop.handle import RunHandle
@@ -189,7 +190,7 @@ class Run(RunHandle[T]):
         self._requests += 1
         self._emit(TurnStarted(self.turn, self._session.model.full_name))
         self._guard.start_answer()
-        self._harness.tell_ended_commands(self._emit)
+        tell_news(self._harness, self._emit)
         reminder = watch = None
         if self._typed is None:
             reminder = reminder_to_answer(self._session.model, self._guard, self._asked)

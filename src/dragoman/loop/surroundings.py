@@ -10,11 +10,22 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from dragoman.base.found_files import read_found
+from msgspec.structs import replace
+
+from dragoman.base.found_files import read_found, read_found_text
 from dragoman.base.places import temporary_folders
-from dragoman.context.environment import Surroundings, added_text, changed_text, environment_text
+from dragoman.context.environment import (
+    Lines,
+    Surroundings,
+    added_text,
+    changed_lines,
+    changed_text,
+    conditions_text,
+    environment_text,
+    told_conditions,
+)
 from dragoman.context.tree import Listing, Tree, escape_tree_name
 from dragoman.tools.names import escape_name, truncate_path
 from dragoman.values.notes import is_setup
@@ -35,6 +46,8 @@ VENDORED = frozenset((
     "target", "dist", "build", "coverage", "htmlcov",
 ))  # fmt: skip
 """Folders of third-party code or generated files: named, never opened."""
+_BRANCHES = "ref: refs/heads/"
+_MAX_HEAD_BYTES = 1_000
 _BELONGS_TO_A_PROGRAM = frozenset(("pyvenv.cfg", "CACHEDIR.TAG"))
 _HIDDEN_BUT_TOLD = frozenset((
     ".github", ".gitlab-ci.yml", ".circleci", ".gitignore", ".dockerignore", ".pre-commit-config.yaml", ".editorconfig",
@@ -50,8 +63,14 @@ class Orientation:
         self._temporary = temporary
         self.skills: tuple[tuple[str, str], ...] = ()
         """Name and description of skills that the model is told of."""
+        self.status: GitStatus | None = None
+        """Looks at the repository while the first answer is waited for; None: nobody does."""
         self._has_looked = False
         self._added: list[str] = []
+        self._unsaid: Lines = {}
+        """Conditions in a session that was told of none so far: those from which a change is counted."""
+        self._read: tuple[tuple[int, ...], Lines] = (), {}
+        """Which messages were read for the conditions that they tell, and what these say."""
 
     def add(self, directory: str) -> None:
         """Announce a directory that was added to the conversation with the next prompt."""
@@ -61,28 +80,66 @@ class Orientation:
         """With the next prompt, as on resume: what the model was told may have left its view."""
         self._has_looked = False
 
-    async def next_text(self, history: History, directories: Sequence[str]) -> tuple[About, str]:
+    async def next_text(self, history: History, directories: Sequence[str], conditions: Lines) -> tuple[About, str]:
         """The message to send before the next prompt; empty if there is none. Folders are looked at in a thread.
 
         Everything when a conversation begins, or began elsewhere and was never told; on resume, what has changed since; later, directories
-        that were added.
+        that were added, and conditions that have changed.
         """
         added = tuple(self._added)
         described = _earlier_descriptions(history) if not self._has_looked else []
         about: About = "changed"
         text = ""
         if not history.view.messages or not (self._has_looked or described):
-            about, text = "environment", environment_text(await asyncio.to_thread(self._gather, directories))
+            about, text = "environment", environment_text(await asyncio.to_thread(self._gather, directories, conditions))
         elif described:
-            text = changed_text(described, await asyncio.to_thread(self._gather, directories))
+            self._unsaid = self._unsaid or conditions
+            text = changed_text(described, await asyncio.to_thread(self._gather, directories, conditions))
         elif added:
-            text = added_text(tuple(map(escape_name, directories)), await asyncio.to_thread(folder_trees, added))
+            trees = await asyncio.to_thread(folder_trees, added)
+            text = added_text(tuple(map(escape_name, directories)), trees, self._changed_conditions(history, conditions))
+        else:
+            text = self.changes(history, conditions)
         # Not before: a prompt that was cancelled meanwhile has told the model nothing.
         self._has_looked, self._added = True, self._added[len(added) :]
         return about, text
 
-    def _gather(self, directories: Sequence[str]) -> Surroundings:
-        return gather_surroundings(directories, self._memory, self._temporary, self.skills)
+    def changes(self, history: History, conditions: Lines) -> str:
+        """The message to send before the next request, where conditions have changed or the status of git has become known."""
+        if not history.view.messages:
+            return ""
+        status = self.status.take(history) if self.status is not None else None
+        return conditions_text(self._changed_conditions(history, conditions), status)
+
+    def _changed_conditions(self, history: History, conditions: Lines) -> list[str]:
+        """The lines about conditions that differ from what the messages in view say. A session of a version that told nothing of them
+        goes on so, until one changes: then it is told all."""
+        seqs = tuple(item.seq for item in history.view.items if is_setup(item.about))
+        if not seqs or self._read[0] != seqs:
+            described = _earlier_descriptions(history)
+            if not described:
+                return []
+            self._read = seqs, told_conditions(described)
+        if self._read[1]:
+            return changed_lines(self._read[1], conditions)
+        self._unsaid = self._unsaid or conditions
+        return list(conditions.values()) if conditions != self._unsaid else []
+
+    def _gather(self, directories: Sequence[str], conditions: Lines) -> Surroundings:
+        facts = gather_surroundings(directories, self._memory, self._temporary, self.skills)
+        return replace(facts, branch=read_branch(directories[0]) if directories else "", conditions=conditions)
+
+
+class GitStatus(Protocol):
+    """Looks at a repository beside the conversation. Nothing waits for it."""
+
+    def begin(self, history: History) -> None:
+        """Start looking, soon. Called before each request."""
+        ...
+
+    def take(self, history: History) -> tuple[str, ...] | None:
+        """The lines to tell, once; None: there are none, or not yet."""
+        ...
 
 
 def _earlier_descriptions(history: History) -> list[str]:
@@ -108,6 +165,26 @@ def gather_surroundings(
         memory=tuple(memory),
         skills=tuple(skills),
     )
+
+
+def read_branch(folder: str) -> str:
+    """The branch that is checked out in the repository around a folder, read from git's own file; empty where that cannot be told.
+    git itself is not run."""
+    root = repository_root(folder)
+    if not root:
+        return ""
+    try:
+        inner = os.path.join(root, ".git")
+        if os.path.isfile(inner):  # a linked worktree, or a submodule
+            found = read_found_text(inner, _MAX_HEAD_BYTES, cut=True, errors="replace").strip()
+            inner = os.path.join(root, found.removeprefix("gitdir: "))
+        head = read_found_text(os.path.join(inner, "HEAD"), _MAX_HEAD_BYTES, cut=True, errors="replace").strip()
+    except (OSError, ValueError):
+        return ""
+    if head.startswith(_BRANCHES):
+        return escape_name(head.removeprefix(_BRANCHES))
+    is_commit = len(head) in (40, 64) and all(char in "0123456789abcdef" for char in head)
+    return f"none, at commit {head[:8]}" if is_commit else ""
 
 
 def _make_private(folder: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -42,6 +42,26 @@ OnRuling = Callable[[Ruling, ToolCall, Intent, str], None]
 """The text says why, where there is a reason to tell."""
 Limit = Callable[[ToolSpec, Intent, Law], Deny | MustAsk | None]
 """Narrows what may run; None: it says nothing of a call."""
+
+
+class Unattended:
+    """An `ask` that reaches nobody: it refuses everything, as with -p. The model is told so from the beginning."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def __call__(self, call: ToolCall, intent: Intent) -> Any:
+        return self._ask(call, intent)
+
+
+def reaches_person(ask: Ask | None) -> bool:
+    return ask is not None and not isinstance(ask, Unattended)
+
+
+def allows_hosts(hosts: Sequence[str], rules: Sequence[Rule], granted: Collection[str]) -> bool:
+    """Whether commands in the sandbox reach some host unasked."""
+    by_rule = any(rule.tool == GATE and rule.decision == "allow" and rule.tier != "project" for rule in rules)
+    return bool(hosts) or by_rule or any(key.startswith(f"{GATE} ") for key in granted)
 
 
 def require_sandbox(mode: Mode, has_sandbox: Callable[[], bool], known: Callable[[], Detected | None]) -> None:
@@ -119,6 +139,10 @@ class Approvals:
         """By a call's id: the change of a file that a person was shown and allowed."""
         self._outside: dict[str, OutsideRun] = {}
         """By a call's id: the command that was allowed to run outside the sandbox."""
+        self._planned: set[str] = set()
+        """Ids of calls with commands that plan mode let run, because their words say that they only read."""
+        self.is_attended = not isinstance(ask, Unattended)
+        """Whether `ask` reaches a person, if there is one."""
 
     @property
     def mode(self) -> Mode:
@@ -131,10 +155,20 @@ class Approvals:
         self._mode: Mode = mode
 
     @property
+    def has_person(self) -> bool:
+        """Whether somebody can be asked."""
+        return self.ask is not None and self.is_attended
+
+    @property
     def commands_write(self) -> bool:
         """Whether commands in the sandbox may write in the workspace unasked, in this session. It covers neither edits by tools, nor hosts,
         nor commands outside the sandbox; rules that refuse or ask, and plan mode, stand above it."""
         return self._law().run_sandboxed
+
+    @property
+    def chosen_writing(self) -> bool | None:
+        """What the user has chosen for the session about that; None: nothing, and it is as configured."""
+        return self._writing.is_on
 
     @commands_write.setter
     def commands_write(self, value: bool) -> None:
@@ -153,6 +187,7 @@ class Approvals:
     def work_for(self, caller: Approvals) -> None:
         """Hold what holds for the caller, also what a skill or a command says that it begins to use later."""
         self.on_ruling, self._writing = caller.on_ruling, caller._writing
+        self.is_attended = self.is_attended and caller.is_attended
         self.narrowed = lambda spec, intent, law: caller.narrowed(spec, intent, law) if caller.narrowed is not None else None
         self._held = (*self._held, caller.limit_held)
         self._narrow_to(caller._most, asks=caller._asks)
@@ -199,6 +234,7 @@ class Approvals:
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
         self._reaches.pop(call.id, None)
+        self._planned.discard(call.id)
         self._home = _loop_at_work()
         self._outside.pop(call.id, None)
         is_doubted = self._doubted(call, tool.spec)
@@ -230,12 +266,14 @@ class Approvals:
         if not isinstance(verdict, MustAsk):
             if isinstance(verdict, Allow):
                 self._bind(call, intent, was_asked=False)
+                if mode == "plan" and intent.command:
+                    self._planned.add(call.id)
             self._tell_ruling(verdict, call, tool, intent)
             return verdict
         if self.ask is None and intent.outside:
-            return Deny(NO_ONE_TO_LET_OUT.format(name=call.name))
+            return Deny(NO_ONE_TO_LET_OUT.format(name=tool.spec.name))
         if self.ask is None:
-            return Deny(NO_ONE_TO_ASK.format(name=call.name, why=f" ({verdict.view.why})" if verdict.view.why else ""))
+            return Deny(NO_ONE_TO_ASK.format(name=tool.spec.name, why=f" ({verdict.view.why})" if verdict.view.why else ""))
         return self._ask_person(self.ask, call, tool, verdict.view)
 
     def _runs_unasked(self, call: ToolCall, spec: ToolSpec, intent: Intent, mode: Mode, verdict: Allow | MustAsk | Deny, law: Law) -> bool:
@@ -255,10 +293,7 @@ class Approvals:
     def may_reach_out(self) -> bool:
         """Whether some host may be reached by a command in the sandbox: one is allowed, or somebody can be asked."""
         law = self._law()
-        if self.ask is not None or law.hosts:
-            return True
-        is_allowed = any(rule.tool == GATE and rule.decision == "allow" and rule.tier != "project" for rule in law.rules)
-        return is_allowed or any(key.startswith(f"{GATE} ") for key in self.grants.keys)
+        return self.ask is not None or allows_hosts(law.hosts, law.rules, self.grants.keys)
 
     def judge_host(self, spec: ToolSpec, host: str) -> Allow | MustAsk | Deny:
         """Whether a tool may ask this host: `example.org`, or `example.org:8080` if the port is not one of the web's."""
@@ -303,7 +338,7 @@ class Approvals:
     @property
     def cannot_write(self) -> str:
         """Why nobody can be asked whether a command may write; empty: somebody can."""
-        return ONLY_PLANS if self.mode == "plan" else CANNOT_WRITE if self.ask is None else ""
+        return ONLY_PLANS if self.mode == "plan" else "" if self.has_person else CANNOT_WRITE
 
     async def ask_to_write(self, call: ToolCall, view: Intent) -> Allow | Deny:
         """Ask the person whether a command that ran with the workspace read-only may run again and write. `view`: the command, and why it
@@ -402,6 +437,11 @@ class Approvals:
             return not verdict.view.guarded and not asks_by_rule(tool.spec, intent, law)
         return isinstance(verdict, Allow)
 
+    def name_of(self, call: ToolCall) -> str:
+        """The name of the tool that a call is about: where one calls another for the model (`call_tool`), the other's."""
+        tool = self._find(call.name)
+        return _meant(tool, jsontext.decode_object(call.arguments) or {})[0].spec.name if tool is not None else call.name
+
     def runs_outside(self, call: ToolCall) -> bool:
         """Whether it is to run outside the sandbox: then no hook allows it."""
         tool = self._find(call.name)
@@ -413,7 +453,7 @@ class Approvals:
         if tool is None:
             return Deny(f"there is no tool called {call.name}")
         if self.ask is None:
-            return Deny(NO_ONE_TO_ASK.format(name=call.name, why=""))
+            return Deny(NO_ONE_TO_ASK.format(name=self.name_of(call), why=""))
         return self._ask_person(self.ask, call, tool, self.view(tool, jsontext.decode_object(call.arguments) or {}))
 
     def apply(self, call: ToolCall, answer: Allow | Deny, shown: str = "") -> Allow | Deny:
@@ -484,7 +524,7 @@ class Approvals:
     def reach_of(self, call_id: str) -> Reach:
         """How far the command of a call that was allowed may reach. In plan mode none writes, whoever has allowed it."""
         reach = "outside" if call_id in self._outside else self._reaches.get(call_id, "workspace")
-        return "read-only" if self.mode == "plan" and reach == "workspace" else reach
+        return "read-only" if self.mode == "plan" and reach == "workspace" and call_id not in self._planned else reach
 
     def outside_run(self, call_id: str) -> OutsideRun | None:
         """The command that a call was allowed to run outside the sandbox; None: none was."""

@@ -65,7 +65,7 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
     if spec.read_only and not asks_by_rule and not _reaches_out(spec, mode):
         return Allow()
     if mode == "plan" and not spec.read_only:
-        return Deny(f"plan mode only reads: {spec.name} was not run")
+        return Allow() if _only_reads(spec, intent, law) else Deny(f"plan mode only reads: {spec.name} was not run")
     if intent.guarded:
         return MustAsk(intent)
     if intent.writes and _writes_guarded(intent):
@@ -79,6 +79,15 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
     if _reaches_out(spec, mode) or spec.name == GATE:
         return MustAsk(msgspec.structs.replace(intent, why=say("policy.host_unknown", host=intent.scope or spec.name)))
     return MustAsk(_described(intent, ruled) if ruled is not None else intent)
+
+
+def _only_reads(spec: ToolSpec, intent: Intent, law: Law) -> bool:
+    """Whether the words of a command say that it only reads, and no rule says otherwise. What rules allow does not count."""
+    if not intent.command or intent.problem:
+        return False
+    law = msgspec.structs.replace(law, rules=tuple(rule for rule in law.rules if rule.decision != "allow"))
+    ruled = judge_by_rules(spec, intent, frozenset(), law)
+    return ruled is not None and ruled.decision == "allow" and not ruled.is_by_rule
 
 
 def _judge_outside(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str], law: Law) -> Allow | MustAsk | Deny:

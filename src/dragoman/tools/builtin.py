@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base.words import say
-from dragoman.tools.ask_user import AskTheUser
 from dragoman.tools.child_environment import pass_variables
 from dragoman.tools.edit import Edit, WriteFile
 from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
@@ -53,6 +52,8 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     """Gives who decides whether a command that was refused to write may run again; None: nobody does."""
     outside_run: Callable[[str], OutsideRun | None] | None = None
     """What a call was allowed to run outside the sandbox, by the call's id; None: there is to be no sandbox."""
+    has_person: bool = True
+    """Whether somebody can be asked for that."""
     background: Callable[[], BackgroundCommands] | None = None
     """Gives what commands go on in after their call; None: none does."""
 
@@ -81,12 +82,15 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
             reach_of=dependencies.reach_of,
             writing=dependencies.writing,
             outside_run=dependencies.outside_run,
+            has_person=dependencies.has_person,
             background=background,
         ),
         *([ShellOutput(dependencies.outputs, background, dependencies.launch)] if background is not None else []),
         TodoList(),
     ]
     if dependencies.ask_user is not None:
+        from dragoman.tools.ask_user import AskTheUser
+
         tools.append(AskTheUser(dependencies.ask_user))
     if dependencies.memory_file:
         tools.append(SaveMemory(dependencies.memory_file))

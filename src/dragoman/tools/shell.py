@@ -38,15 +38,22 @@ _JSON_FRAME_CHARS = 160
 """Size of the JSON around the two outputs: names, quotes, exit code, signal."""
 
 _BACKGROUND = {"background": {"type": "boolean", "description": "For servers and watchers: return at once, read it with shell_output."}}
-_WRITES = {"writes": {"type": "boolean", "description": "It changes files: asks at once, instead of running with the workspace read-only."}}
+_WRITES = {"writes": {"type": "boolean", "description": "It changes files: if that needs approval, ask at once."}}
 _OUTSIDE = {
     "outside": {
         "type": "string",
-        "description": "Only if the sandbox stopped this command or surely will: why it must run outside it, as a question to the user. "
-        "They are asked each time.",
+        "description": "Only if the sandbox stopped this command or surely will: why it must run outside, as a question to the user, "
+        "who is asked each time.",
     }
 }
-_STOPPED = " If the sandbox stopped a command, call it again with outside; never work around it."
+_OUTSIDE_BY_RULE = {
+    "outside": {
+        "type": "string",
+        "description": "Only if the sandbox stopped this command or surely will: why it must run outside it. Runs only if a rule of the "
+        "user's allows it.",
+    }
+}
+_STOPPED = " Never work around the sandbox."
 _MOST_REASON = 500
 _TTY = {"tty": {"type": "boolean", "description": "Give it a terminal, only where it needs one."}}
 
@@ -71,10 +78,12 @@ class RunShell:
         reach_of: Callable[[str], Reach] = lambda call_id: "workspace",
         writing: Callable[[], WriteApproval] | None = None,
         outside_run: Callable[[str], OutsideRun | None] | None = None,
+        has_person: bool = True,
     ) -> None:
         """`reach_of`: how far the command of a call may reach, by the call's id. `writing`: gives who is asked whether a command that was
         refused to write may run again. `outside_run`: what a call was allowed to run outside the sandbox; None: nothing is offered to
-        run there, for there is to be no sandbox."""
+        run there, for there is to be no sandbox. `has_person`: whether somebody can be asked for that."""
+        self._has_person = has_person
         self._writing = writing
         self._reach_of = reach_of
         self._outside_run = outside_run
@@ -122,11 +131,15 @@ class RunShell:
                         "type": "number",
                         "description": f"Seconds until it is ended: {self._timeout_s:g} unless told, {MAX_TIMEOUT_S:g} at most.",
                     },
-                    "directory": {"type": "string", "description": "Where to run it; the workspace's root unless told."},
+                    "directory": {
+                        "type": "string",
+                        "description": "Where to run it; the workspace's root unless told. Each call is a new shell: cd and variables do "
+                        "not last.",
+                    },
                     **(_BACKGROUND if self._background is not None else {}),
                     **_TTY,
                     **(_WRITES if self._launch is not None else {}),
-                    **(_OUTSIDE if self._outside_run is not None else {}),
+                    **self._way_out(),
                 },
                 "required": ["command"],
                 "additionalProperties": False,
@@ -134,6 +147,11 @@ class RunShell:
             display_name="Shell",
             kind="execute",
         )
+
+    def _way_out(self) -> Mapping[str, Any]:
+        if self._outside_run is None:
+            return {}
+        return _OUTSIDE if self._has_person else _OUTSIDE_BY_RULE
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
         command = str(args.get("command", ""))
@@ -278,7 +296,7 @@ class RunShell:
         """What the sandbox stopped of a command that failed."""
         if self._launch is None or not ended.code:
             return ""
-        can_leave = "outside" in self.spec.schema["properties"]
+        can_leave = self._outside_run is not None and self._has_person
         return self._launch().explain(end, directory=directory, reach=reach, hosts=ended.hosts, can_leave=can_leave)
 
     def _reach(self, allowed: OutsideRun | None) -> Reach:
@@ -348,7 +366,7 @@ class RunShell:
     async def _start(self, args: Mapping[str, Any], argv: list[str], directory: str, allowed: OutsideRun | None) -> ToolOutput:
         """Raises OSError."""
         from dragoman.tools.background_results import describe_start
-        from dragoman.tools.writing import BACKGROUND
+        from dragoman.tools.writing import background_note
 
         assert self._background is not None
         reach = self._reach(allowed)
@@ -370,7 +388,7 @@ class RunShell:
             explain=lambda ended, end: tool._explain(ended, end, directory, reach) if (tool := weak()) is not None else "",
         )
         self._has_started = True
-        note = BACKGROUND if reach == "read-only" else ""
+        note = background_note(self._writing() if self._writing is not None else None) if reach == "read-only" else ""
         return await describe_start(command, self._outputs, launch=launch if reach != "outside" else None, note=note)
 
     def _environment(self, allowed: OutsideRun | None, *, tty: bool) -> dict[str, str]:

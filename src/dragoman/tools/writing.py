@@ -15,17 +15,23 @@ from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.tools.process import Exit
-from dragoman.values.calls import Allow, Deny, Intent, WriteApproval
+from dragoman.values.calls import Allow, Intent, WriteApproval
 from dragoman.values.commands import REFUSED_TO_WRITE, WAS_READ_ONLY, Launch, Reach
 from dragoman.values.messages import ToolCall
 
 _HEAD_CHARS, _TAIL_CHARS = 20_000, 20_000
 # Told to the model.
 RAN_AGAIN = "It ran again with writing allowed; this is the second run."
-BACKGROUND = "The workspace is read-only for it. If it must write there, stop it and start it with writes."
 _CALL_AGAIN = "call it again with writes"
 _EDITED = "It was not run again: the user wants another command in its place. Call it with writes: {command}"
 _SHOWN = 5
+
+
+def background_note(approval: WriteApproval | None) -> str:
+    """What is said of a background command that starts with the workspace read-only."""
+    cannot_write = approval.cannot_write if approval is not None else ""
+    way = f" ({cannot_write})." if cannot_write else ". If it must write there, stop it and start it with writes."
+    return f"The workspace is read-only for it{way}"
 
 
 class HeadAndTail:
@@ -66,7 +72,7 @@ async def after_read_only(call: ToolCall, intent: Intent, ended: Exit, said: str
         return Afterwards(remark=f"{REFUSED_TO_WRITE}. It is not run again by itself, because {why}. {advice}")
     why = say("tools.refused_to_write", line=escape_hidden(line, one_line=True))
     view = msgspec.structs.replace(intent, writing="refused", why=why)
-    answer = Deny(cannot_write) if cannot_write else await approval.ask_to_write(call, view)
+    answer = await approval.ask_to_write(call, view)
     if isinstance(answer, Allow) and not answer.arguments:
         return Afterwards(runs_again=True)
     if isinstance(answer, Allow):

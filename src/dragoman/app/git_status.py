@@ -1,0 +1,68 @@
+"""Looks at the repository around the workspace while the first answer is waited for, so that the first request does not wait for git.
+
+The model is told with the next request, if there is one. Where it has called a tool by the time git looked, what was found may be its own
+work, and nothing is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from itertools import islice
+
+from dragoman.base.clock import now_ms
+from dragoman.loop.history import History
+from dragoman.tools.names import escape_name, truncate_path
+from dragoman.values.errors import InputError
+from dragoman.values.record import ToolStarted
+
+MAX_FILES = 10
+LOOK_S = 2.0
+"""How long git may take. What takes longer is not told."""
+SOON_S = 0.1
+"""How long it waits before it begins: the request is sent first."""
+_STATUS = ("status", "--porcelain", "-z", "--branch", "--no-ahead-behind", "--no-renames", "--ignore-submodules=all")
+
+
+class StatusLook:
+    """Looks once, in a thread. Implements loop.surroundings.GitStatus."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._has_begun = self._is_taken = False
+        self._before = 0
+        """How many entries there were when it began."""
+        self._found: tuple[int, tuple[str, ...]] | None = None
+        """When git had looked, and the lines."""
+
+    def begin(self, history: History) -> None:
+        if not self._has_begun:
+            self._has_begun, self._before = True, len(history.entries)
+            thread = threading.Thread(target=self._look, name="git status")
+            asyncio.get_running_loop().call_later(SOON_S, thread.start)
+
+    def take(self, history: History) -> tuple[str, ...] | None:
+        if self._found is None or self._is_taken:
+            return None
+        self._is_taken = True
+        looked_ms, lines = self._found
+        calls = (entry for entry in islice(history.entries, self._before, None) if isinstance(entry, ToolStarted))
+        return None if any(call.timestamp_ms <= looked_ms for call in calls) else lines
+
+    def _look(self) -> None:
+        from dragoman.app.safe_git import SafeGit  # takes as long to load as git takes to look
+
+        try:
+            said = SafeGit([self._root], look_s=LOOK_S).look(self._root, *_STATUS)
+        except InputError:
+            return
+        self._found = now_ms(), status_lines(said.split("\0"))
+
+
+def status_lines(entries: Sequence[str]) -> tuple[str, ...]:
+    """What git says of each file, with its two letters; at most MAX_FILES."""
+    files = [entry for entry in entries if entry and not entry.startswith("## ")]
+    lines = [f"{entry[:2]} {truncate_path(escape_name(entry[3:]))}" for entry in files[:MAX_FILES]]
+    more = len(files) - MAX_FILES
+    return (*lines, f"… and {more} more") if more > 0 else tuple(lines)
