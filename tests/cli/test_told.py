@@ -72,7 +72,7 @@ def test_in_a_conversation_the_person_can_be_asked_and_a_change_of_mode_is_told(
     first, second, third = served.requests
     assert "Questions: I can answer." in said(first)
     assert "I am asked about each edit." in said(first)
-    assert size(first) <= MAX_FIRST_TOKENS
+    assert size(first) <= MAX_FIRST_TOKENS, size(first)
     assert "has changed" not in said(second), "there and back is no change"
     assert said(third).count("Approval mode: plan.") == 1
     assert said(third).count("Commands run in a sandbox") == 1
