@@ -22,7 +22,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.questions import FOLDER, _commands
 from benchmarks.table import Table
@@ -33,6 +33,7 @@ from dragoman.testing.script import Playback
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.commands import REFUSED_TO_WRITE
 from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.record import ToolFinished
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 20
@@ -91,7 +92,8 @@ def run_commands(folder: Path, commands: Sequence[str]) -> list[Ran]:
                     told = await call(command, writes=True)
                 if not asked and "with `outside`" in told:
                     told = await call(command, outside="It needs to.")
-                ran.append(Ran(command, tuple(asked), _exit_code(told)))
+                ended = [entry.command for entry in agent.history.entries if isinstance(entry, ToolFinished)][-1]
+                ran.append(Ran(command, tuple(asked), None if ended is None or ended.timed_out else ended.exit_code))
         return ran
 
     return asyncio.run(main())
@@ -103,14 +105,6 @@ def _reason(call: ToolCall, intent: Intent) -> str:
     if intent.outside:
         return "outside"
     return "write" if intent.writing in ("refused", "wanted") else intent.why or "asked beforehand"
-
-
-def _exit_code(text: str) -> int | None:
-    try:
-        told: dict[str, Any] = json.loads(text)
-    except ValueError:
-        return None
-    return None if told.get("timedOut") else told.get("exitCode")
 
 
 def run_everyday() -> list[Ran]:

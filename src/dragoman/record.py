@@ -2,6 +2,7 @@
 
 from dragoman.values.record import About as About
 from dragoman.values.record import AnswerRejected as AnswerRejected
+from dragoman.values.record import CommandOutput as CommandOutput
 from dragoman.values.record import Compressed as Compressed
 from dragoman.values.record import Configured as Configured
 from dragoman.values.record import Entry as Entry
@@ -9,6 +10,7 @@ from dragoman.values.record import FieldRefused as FieldRefused
 from dragoman.values.record import FileChange as FileChange
 from dragoman.values.record import FilesChanged as FilesChanged
 from dragoman.values.record import FilesRestored as FilesRestored
+from dragoman.values.record import HostsUsed as HostsUsed
 from dragoman.values.record import Kept as Kept
 from dragoman.values.record import ModelChanged as ModelChanged
 from dragoman.values.record import NotCompressed as NotCompressed

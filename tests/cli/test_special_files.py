@@ -118,7 +118,7 @@ def test_a_command_that_waits_for_a_pipe_ends_in_its_time(place: Place, serve: S
     asked = serve(script(calls(("run_shell", {"command": "git status -uall", "timeout_s": 2})), "text: Done."))
     done = ask(place, "-p", "hi")
     assert (done.code, done.out) == (0, "Done.\n"), done
-    assert "timedOut" in told(asked)
+    assert "[ended after 2 s, when its time was up." in told(asked)
 
 
 @kinds

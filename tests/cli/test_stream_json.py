@@ -51,6 +51,7 @@ from dragoman.values.events import (
     UserCancelled,
 )
 from dragoman.values.messages import Blob, Citation, FinishReason, Text, ToolCall, tool_result
+from dragoman.values.record import CommandOutput
 from dragoman.values.usage import Usage
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
@@ -102,6 +103,11 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         ToolCallFinished("c1", (tool_result(CALL, "text"),), repairs=("dir → path",)),
         {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "text", "display": "", "files": []}
         | {"repairs": ["dir → path"]},
+    ),
+    (
+        ToolCallFinished("c1", (tool_result(CALL, "[exit code 3]"),), command=CommandOutput("x" * 30_000, "", 3)),
+        {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "[exit code 3]", "display": "", "files": []}
+        | {"command": {"stdout": "x" * 20_000, "stderr": "", "exitCode": 3}},
     ),
     (
         CitationAdded(Citation("http://x", "X", "said")),

@@ -13,6 +13,7 @@ import pytest
 from dragoman.context import PruneRule, prune_outdated
 from dragoman.context.prune import Kind, find_outdated
 from dragoman.values.messages import Text, ToolResult
+from dragoman.values.record import CommandOutput
 
 MINUTE = 60_000
 DONE = json.dumps({"stdout": "Building project...\nDone in 3.2s", "stderr": "", "exitCode": 0})
@@ -282,3 +283,35 @@ def test_the_tools_are_a_setting() -> None:
     assert prune_outdated(results, now, PruneRule(tools=("GREP",))) == [1]
     assert prune_outdated(results, now, PruneRule(tools=("*",))) == [0, 1, 2, 3], "any tool's; errors stay whoever ran the command"
     assert prune_outdated([*results, result("01:00:00", DONE, None)], now, PruneRule(tools=())) == []
+
+
+# What the record says of a command
+
+
+NOTES = [
+    "[this call was read with cmd → command: use the names and types that the tool declares]\n",
+    'The arguments of this call were changed before it ran, to {"command": "x\\n{\\"stdout\\":\\"no\\"}"}\n\n',
+    '[this call was read with a → b: use]\nThe arguments of this call were changed before it ran, to {\n\n"a": 1}\n\n',
+]
+
+
+@pytest.mark.parametrize("note", ["", *NOTES])
+@pytest.mark.parametrize("text", ["Error: is what it printed first", "all is well", DONE])
+def test_the_record_tells_a_failure_whatever_the_model_reads(note: str, text: str) -> None:
+    def left(command: object) -> list[int]:
+        return prune_outdated([result("01:00:00", note + text, "run_shell") | {"command": command}, *NEWER], at("01:20:00"))
+
+    for failed in (CommandOutput("x", "", 3), CommandOutput("x", "a warning", 0), {"stdout": "", "stderr": "", "exitCode": 1}):
+        assert left(failed) == []
+    for done in (CommandOutput("x", "", 0), CommandOutput("", "", None, background="bg1"), {"stdout": "x", "stderr": "", "exitCode": 0}):
+        assert left(done) == [0]
+    lenient = [result("01:00:00", note + text, "run_shell") | {"command": CommandOutput("x", "a warning", 0)}, *NEWER]
+    assert prune_outdated(lenient, at("01:20:00"), PruneRule(strict_stderr=False)) == [0]
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_in_a_record_from_before_the_note_in_front_hides_no_failure(note: str) -> None:
+    """There the result is JSON, and the note stands in the same text."""
+    assert prune_outdated([result("01:00:00", note + FAILED, "run_shell"), *NEWER], at("01:20:00")) == []
+    assert prune_outdated([result("01:00:00", note + DONE, "run_shell"), *NEWER], at("01:20:00")) == [0]
+    assert prune_outdated([result("01:00:00", note + "text", "run_shell"), *NEWER], at("01:20:00")) == [0]

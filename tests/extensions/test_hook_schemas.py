@@ -15,6 +15,7 @@ from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion, encode_input, input_of, merge_arguments
 from dragoman.extensions.hooks.names import EVENTS, TOOL_EVENTS
 from dragoman.extensions.sources import Origin
+from dragoman.values.record import CommandOutput
 from dragoman.values.schema import problems
 
 DETAILS: dict[str, dict[str, Any]] = {
@@ -99,12 +100,13 @@ def test_every_input_is_valid(schemas: dict[str, Any], mode: str, transcript: st
 def test_a_hook_reads_what_a_command_wrote_and_which_agent_is_called() -> None:
     hook = Hook("PostToolUse", "PostToolUse", "true", Origin("claude", "user", "/settings.json"))
     told = [
-        (json.dumps({"stdout": "a\n", "stderr": "b", "exitCode": 3}), {"stdout": "a\n", "stderr": "b", "exitCode": 3}),
-        ("not json", {"stdout": "not json", "stderr": ""}),
-        ('{"stdout": 7}', {"stdout": '{"stdout": 7}', "stderr": ""}),
+        (CommandOutput("a\n", "b", 3), {"stdout": "a\n", "stderr": "b", "exitCode": 3}),
+        (CommandOutput("up\n", "", None, background="bg1", status="running"), {"stdout": "what the model reads", "stderr": ""}),
+        (None, {"stdout": "what the model reads", "stderr": ""}),
     ]
-    for text, streams in told:
-        given = input_of(hook, Occasion("PostToolUse", subject="run_shell", details={"text": text}))["tool_response"]
+    for command, streams in told:
+        details = {"text": "what the model reads", "command": command}
+        given = input_of(hook, Occasion("PostToolUse", subject="run_shell", details=details))["tool_response"]
         assert given == {**streams, "interrupted": False, "isImage": False}
     call = {"agent": "explore", "prompt": "Look"}
     given = input_of(hook, Occasion("PreToolUse", subject="task", tool_input=call))["tool_input"]

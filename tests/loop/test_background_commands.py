@@ -17,9 +17,10 @@ from dragoman.loop.background_commands import lost_commands
 from dragoman.testing import ScriptedProvider
 from dragoman.values.calls import Allow, Intent
 from dragoman.values.events import LoopSuspected, NoticeGiven, TurnEvent
-from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.messages import ToolCall
 from dragoman.values.record import Said
 from processes import alive, gone_within, marked_sleep
+from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 UNTIL_GO = "echo up; while [ ! -e go ]; do sleep 0.01; done; exit 7"
@@ -42,11 +43,6 @@ def agent_for(provider: ScriptedProvider, folder: Path, **options: Any) -> Any:
     return make_agent(provider, workspace=folder, describe=False, ask=allow, **options)
 
 
-def results_of(provider: ScriptedProvider) -> list[dict[str, Any]]:
-    parts = [part for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
-    return [json.loads(part.text) if part.text.startswith("{") else {"error": part.text} for part in parts]
-
-
 def notes_of(provider: ScriptedProvider) -> list[str]:
     return [message.text for message in provider.requests[-1].messages if message.role == "user" and "Background command" in message.text]
 
@@ -61,7 +57,7 @@ def test_a_command_outlives_the_run_and_its_end_is_told_once(tmp_path: Path) -> 
     async def main() -> None:
         async with agent_for(provider, tmp_path) as agent:
             await agent.run("go")
-            [result] = results_of(provider)
+            [result] = told_in(agent.history.entries)
             assert (result["id"], result["status"], result["output"]) == ("bg1", "running", "up\n")
             [state] = agent.background_commands
             assert (state.id, state.command, state.state) == ("bg1", UNTIL_GO, "running")
@@ -101,9 +97,9 @@ def test_one_that_was_read_to_its_end_is_not_told_again(tmp_path: Path) -> None:
         async with agent_for(provider, tmp_path) as agent:
             await agent.run("go")
             assert lost_commands(agent.history.entries) == {}
+            assert told_in(agent.history.entries)[-1]["exitCode"] == 0
 
     asyncio.run(main())
-    assert results_of(provider)[-1]["exitCode"] == 0
     assert notes_of(provider) == []
 
 
@@ -154,7 +150,7 @@ def test_after_a_resume_they_are_gone_and_ids_go_on(tmp_path: Path) -> None:
         told = [event.message for event in asyncio.run(events_of(agent, "still there?")) if isinstance(event, NoticeGiven)]
         assert told == ["background command bg1 (sleep 1000) ended with the program when the session was closed"]
         assert len(notes_of(second)) == 1
-        assert results_of(second)[-1]["id"] == "bg3"
+        assert told_in(agent.history.entries)[-1]["id"] == "bg3"
         asyncio.run(events_of(agent, "and now?"))
     third = ScriptedProvider("text: Fine.")
     with agent_for(third, tmp_path / "work", resume=session, **store) as agent:
@@ -167,7 +163,7 @@ def test_plan_mode_starts_none(tmp_path: Path) -> None:
     with agent_for(provider, tmp_path, approval="plan") as agent:
         agent.run_sync("go")
         assert agent.background_commands == ()
-    assert "plan mode only reads" in results_of(provider)[0]["error"]
+        assert "plan mode only reads" in told_in(agent.history.entries)[0]["error"]
 
 
 def test_the_question_says_that_it_goes_on(tmp_path: Path) -> None:

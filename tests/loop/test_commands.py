@@ -19,6 +19,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.events import NoticeGiven
 from dragoman.values.messages import ToolCall, ToolResult
 from system_parts import require_program
+from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launcher is for Linux")
 
@@ -35,8 +36,8 @@ def run_command(folder: Path, command: str, **options: Any) -> tuple[dict[str, A
         provider = ScriptedProvider(f"call: run_shell {json.dumps({'command': command, 'writes': True})}\n---\ntext: Good.")
         async with make_agent(provider, workspace=folder, builtin=["run_shell"], describe=False, ask=allow, **options) as agent:
             await agent.run("go")
-        [result] = [part for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
-        return json.loads(result.text)
+            [result] = told_in(agent.history.entries)
+        return result
 
     return asyncio.run(main()), asked[0]
 
@@ -119,7 +120,7 @@ def test_user_and_model_are_told_what_a_command_left_behind(background: bool, tm
 
     notices, result = asyncio.run(main())
     assert len(notices) == 1
-    for told in (notices[0], json.loads(result)["sandbox"]):
+    for told in (notices[0], result):
         assert "Undone" in told
         assert ".git/commondir" in told
         assert "AGENTS.md" in told

@@ -21,9 +21,10 @@ from dragoman.policy.grants import Grants
 from dragoman.rules import allow, deny
 from dragoman.testing import ScriptedProvider
 from dragoman.values.calls import Allow, Deny, Intent
-from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.messages import ToolCall
 from internet import Internet, internet, serving_files  # noqa: F401 - a fixture
 from system_parts import IS_BUILD_MACHINE, require_program
+from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
@@ -59,8 +60,7 @@ def run_commands(folder: Path, *commands: str, level: Any = 1, ask: Any = None, 
         given = {"workspace": folder, "builtin": ["run_shell"], "describe": False, "approval": "auto", "sandbox": sandbox, **options}
         async with make_agent(provider, ask=ask, **given) as agent:
             await agent.run("go")
-        parts = [part for message in provider.requests[-1].messages for part in message.parts]
-        return [json.loads(part.text) for part in parts if isinstance(part, ToolResult)]
+            return told_in(agent.history.entries)
 
     workspace = folder / "w"
     workspace.mkdir(exist_ok=True)
@@ -339,9 +339,9 @@ def run_calls(folder: Path, calls: list[dict[str, Any]], *, level: int, ask: Any
         ) as agent:
             await agent.run("go")
             record = "\n".join(path.read_text(errors="replace") for path in folder.parent.rglob("*.jsonl"))
-        parts = [part for message in provider.requests[-1].messages for part in message.parts]
+            told = told_in(agent.history.entries)
         assert "dragoman:" not in record + str(provider.requests), "the secret of a gate is nobody's but the command's"
-        return [json.loads(part.text) for part in parts if isinstance(part, ToolResult)]
+        return told
 
     return asyncio.run(main())
 

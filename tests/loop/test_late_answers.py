@@ -17,8 +17,9 @@ from dragoman.policy.grants import Grants
 from dragoman.testing import ScriptedProvider
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.errors import Cancelled
-from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.messages import ToolCall
 from internet import Internet, internet, serving_files  # noqa: F401 - a fixture
+from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 CURL = "curl -sS http://example.org/hello.txt"
@@ -76,17 +77,12 @@ def make(provider: ScriptedProvider, folder: Path, ask: Any, **options: Any) -> 
     return make_agent(provider, ask=ask, **given, **options)
 
 
-def results_of(provider: ScriptedProvider) -> list[dict[str, Any]]:
-    parts = [part for message in provider.requests[-1].messages for part in message.parts]
-    return [json.loads(part.text) for part in parts if isinstance(part, ToolResult)]
-
-
 def run_commands(folder: Path, ask: Any, *calls: str, **options: Any) -> list[dict[str, Any]]:
     async def main() -> list[dict[str, Any]]:
         provider = ScriptedProvider(f"{''.join(calls)}text: Good.")
         async with make(provider, folder, ask, **options) as agent:
             await agent.run("go")
-        return results_of(provider)
+            return told_in(agent.history.entries)
 
     return asyncio.run(main())
 
@@ -170,8 +166,9 @@ def test_a_background_command_asks_in_the_loop_of_the_run_and_its_clock_stands_s
         provider = ScriptedProvider(f"{shell(CURL, timeout_s=2, background=True)}{waiting}text: Good.")
         async with make(provider, folder, ask) as agent:
             await agent.run("go")
+            told = told_in(agent.history.entries)
         assert ask.loops == {asyncio.get_running_loop()}
-        return ask, results_of(provider)
+        return ask, told
 
     ask, [started, read] = asyncio.run(main())
     assert (started["status"], ask.asked) == ("running", ["example.org"])

@@ -25,6 +25,7 @@ from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.record import Entry, ToolStarted
 from policy.sandbox.sandboxes import LEVELS, sandbox_at
+from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 Ask = Callable[[ToolCall, Intent], Allow | Deny]
@@ -66,7 +67,7 @@ def run_calls(folder: Path, *calls: dict[str, Any], answer: Allow | Deny | None 
             ran.entries = list(agent._session.history.entries)
         parts = [part for message in provider.requests[-1].messages for part in message.parts]
         ran.texts = [part.text for part in parts if isinstance(part, ToolResult)]
-        ran.results = [json.loads(text) for text in ran.texts if text.startswith("{")]
+        ran.results = [told for told in told_in(ran.entries) if "error" not in told]
         ran.schema = next(tool for tool in provider.requests[0].tools if tool.name == "run_shell").schema
 
     (folder / "work").mkdir(exist_ok=True)

@@ -24,6 +24,7 @@ from dragoman.values.record import ToolFinished, ToolStarted
 from internet import Internet, internet, serving_files  # noqa: F401 - a fixture
 from processes import alive, marked_sleep
 from system_parts import require_program
+from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that can do it is for Linux")
 TESTS = Path(__file__).resolve().parent.parent
@@ -32,10 +33,12 @@ NO = Deny("the user said no")
 
 class Happened(NamedTuple):
     results: list[dict[str, Any]]
-    """What the model is told of each command."""
+    """What the record says of each command."""
     asked: list[Intent]
     runs: list[list[tuple[str, int]]]
     """From the record: how far each run of each call reached, and its exit code."""
+    texts: list[str]
+    """What the model reads of each."""
 
 
 def run_commands(
@@ -60,13 +63,13 @@ def run_commands(
             await agent.run("go")
             then(agent)
             entries = agent._harness.session.history.entries
-        told = [part.text for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
-        results = [json.loads(each) if each.startswith("{") else {"refused": each} for each in told]
+        results = told_in(entries)
         started = [each for each in entries if isinstance(each, ToolStarted)]
-        assert len(started) == len([each for each in results if "refused" not in each]), "each call that ran was noted before it did"
+        assert len(started) == len([each for each in results if "error" not in each]), "each call that ran was noted before it did"
         finished = [json.loads(each.extras or "{}") for each in entries if isinstance(each, ToolFinished)]
         runs = [[(run["reach"], run["exitCode"]) for run in each.get("runs", ())] for each in finished]
-        return Happened(results, asked, runs)
+        texts = [each.result.text for each in entries if isinstance(each, ToolFinished)]
+        return Happened(results, asked, runs, texts)
 
     return asyncio.run(main())
 
@@ -233,8 +236,8 @@ def test_an_edited_command_is_not_taken_for_the_one_that_ran(work: Path) -> None
 def test_a_command_in_the_background_starts_read_only_unless_it_says_that_it_writes(work: Path) -> None:
     commands = [{"command": f"touch {name}; echo $?", "background": True, "writes": writes} for name, writes in (("b", False), ("c", True))]
     happened = run_commands(work, *commands, answer=Allow())
-    assert "read-only" in happened.results[0]["note"]
-    assert "note" not in happened.results[1]
+    assert "[The workspace is read-only for it." in happened.texts[0]
+    assert "read-only" not in happened.texts[1].replace("Read-only file system", "")
     assert [each.writing for each in happened.asked] == ["wanted"]
     assert [(work / name).exists() for name in "bc"] == [False, True]
 

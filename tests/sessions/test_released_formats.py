@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.context.prune import find_outdated, kind_of
+from dragoman.context.settings import PruneRule
 from dragoman.loop.history import History
 from dragoman.loop.pending import pending_calls
 from dragoman.sessions.log import decode_line, encode_line, read_log
 from dragoman.values.messages import Blob, Text, user
-from dragoman.values.record import Entry, Said, Started, ToolFinished, Unknown
+from dragoman.values.record import CommandOutput, Entry, HostsUsed, Said, Started, ToolFinished, Unknown
 
 FORMAT_1 = Path(__file__).with_name("fixtures") / "format-1.jsonl"
 FORMAT_1_CONTEXT = FORMAT_1.with_name("format-1-context.jsonl")
@@ -22,6 +24,8 @@ FORMAT_1_PENDING = FORMAT_1.with_name("format-1-pending.jsonl")
 """And after those about calls that wait."""
 FORMAT_1_KEPT = FORMAT_1.with_name("format-1-kept.jsonl")
 """And after one about results that a person keeps."""
+FORMAT_1_COMMANDS = FORMAT_1.with_name("format-1-commands.jsonl")
+"""And after results of commands became text, with what was printed beside it."""
 
 
 def test_format_1_loads_whole() -> None:
@@ -39,6 +43,27 @@ def test_format_1_loads_whole() -> None:
     assert not kept.damage
     kinds = {type(entry) for entry in (*loaded.entries, *later.entries, *latest.entries, *pending.entries, *kept.entries)}
     assert kinds == set(typing.get_args(Entry)), "they hold an entry of every kind"
+
+
+def test_commands_of_format_1_are_known_by_their_record() -> None:
+    loaded = read_log(FORMAT_1_COMMANDS)
+    assert not loaded.damage
+    failed, running, read = (entry for entry in loaded.entries if isinstance(entry, ToolFinished))
+    assert failed.command == CommandOutput(
+        "\x1b[31mFAILED\x1b[0m test_cat\n", "make: *** [test] Error 1\n", 2, hosts=HostsUsed(refused=("example.org",))
+    )
+    assert running.command == CommandOutput("ready\n", "", None, background="bg1", status="running")
+    assert read.command is None
+    history = History(entries=loaded.entries)
+    told = [result.text for message in history.view.messages for result in message.results]
+    assert told[1:] == [
+        "ready\n[bg1: running in the background]",
+        "(the result of read_file was removed to save room: call it again if you need it)",
+    ], "the first is shorter than its placeholder"
+    now_ms = loaded.entries[-1].timestamp_ms + 3_600_000
+    rule = PruneRule(keep=0)
+    kinds = [kind_of(each.result.name, each.result.text, each.result.is_error, rule, each.command) for each in history.view.outcomes]
+    assert [position for position, _ in find_outdated([1, 1, 1], kinds, now_ms, rule)] == [1]
 
 
 def test_format_1_says_what_it_said() -> None:
@@ -63,7 +88,7 @@ def test_what_is_not_understood_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED, FORMAT_1_PENDING, FORMAT_1_KEPT], ids=lambda path: path.stem
+    "path", [FORMAT_1, FORMAT_1_CONTEXT, FORMAT_1_REFUSED, FORMAT_1_PENDING, FORMAT_1_KEPT, FORMAT_1_COMMANDS], ids=lambda path: path.stem
 )
 def test_it_goes_back_byte_for_byte(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.base import jsontext
 from dragoman.base.beneath import Directory
 from dragoman.tools import output
 from dragoman.tools.output import CappedText, Outputs, remove_outputs
@@ -37,12 +36,14 @@ def parted(capped: CappedText) -> tuple[str, str, str]:
     raise AssertionError(capped.text)
 
 
-def spooled(outputs: Outputs, data: bytes, cuts: list[int]) -> CappedText:
+def spooled(outputs: Outputs, data: bytes, cuts: list[int]) -> tuple[str, str]:
+    """The file, and what is said of it."""
     spool = outputs.spool("run")
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for start, end in pairwise(places):
         spool.feed(data[start:end])
-    return spool.finish()
+    spool.end()
+    return spool.save()
 
 
 # Text that is there as a whole
@@ -91,56 +92,20 @@ def test_a_long_text_is_written_in_steps(tmp_path: Path, monkeypatch: pytest.Mon
     cuts=st.lists(st.integers(0, 400), max_size=30),
     max_chars=st.integers(2, 60),
 )
-def test_any_chunking_gives_the_same_result(tmp_path: Path, data: bytes, cuts: list[int], max_chars: int) -> None:
+def test_any_chunking_gives_the_same_file(tmp_path: Path, data: bytes, cuts: list[int], max_chars: int) -> None:
     outputs = Outputs(tmp_path / "kept", max_chars)
-    at_once, in_pieces = spooled(outputs, data, []), spooled(outputs, data, cuts)
+    (at_once, _), (in_pieces, _) = spooled(outputs, data, []), spooled(outputs, data, cuts)
     whole = data.decode("utf-8", "replace").replace("\0", "␀")
-    if len(whole) <= max_chars:
-        assert at_once == in_pieces == CappedText(whole)
-        return
-    one, other = parted(at_once), parted(in_pieces)
-    assert (one[0], one[2], at_once.dropped_chars) == (other[0], other[2], in_pieces.dropped_chars)
-    assert whole.startswith(one[0])
-    assert whole.endswith(one[2])
-    assert len(one[0]) + len(one[2]) == max_chars
-    assert Path(at_once.output_file).read_bytes().decode() == whole
-    assert Path(in_pieces.output_file).read_bytes() == Path(at_once.output_file).read_bytes()
-
-
-@in_a_folder
-@given(
-    text=st.text(st.sampled_from('a"\n\x1b\\é🎉'), max_size=200),
-    cuts=st.lists(st.integers(0, 400), max_size=5),
-    room=st.integers(0, 100),
-)
-def test_what_is_given_fits_however_it_is_measured(tmp_path: Path, text: str, cuts: list[int], room: int) -> None:
-    def json_chars(part: str) -> int:
-        return len(jsontext.dumps(part)) - 2
-
-    spool = Outputs(tmp_path / "kept", 100).spool("run")
-    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), None], strict=True):
-        spool.feed(text[start:end].encode())
-    need = spool.need(json_chars)
-    capped = spool.finish(room, json_chars)
-    if json_chars(text) <= room:
-        assert capped == CappedText(text)
-        assert need == json_chars(text)
-        return
-    assert need > room
-    head, _, tail = parted(capped)
-    assert room - 12 < json_chars(head) + json_chars(tail) <= room, "no character costs more than six"
-    assert abs(json_chars(head) - json_chars(tail)) <= 7
-    assert text.startswith(head)
-    assert text.endswith(tail)
-    assert Path(capped.output_file).read_text(encoding="utf-8") == text
+    assert Path(at_once).read_bytes().decode() == whole
+    assert Path(in_pieces).read_bytes() == Path(at_once).read_bytes()
 
 
 @in_a_folder
 @given(text=st.text(st.sampled_from("aé漢🎉\n"), min_size=1500, max_size=3000), cuts=st.lists(st.integers(0, 9000), max_size=20))
 def test_the_file_too_is_capped_to_head_and_tail(tmp_path: Path, text: str, cuts: list[int]) -> None:
-    capped = spooled(Outputs(tmp_path / "kept", 100, max_file_bytes=1000), text.encode(), cuts)
-    assert "beginning and end" in parted(capped)[1]
-    kept = Path(capped.output_file).read_bytes()
+    path, note = spooled(Outputs(tmp_path / "kept", 100, max_file_bytes=1000), text.encode(), cuts)
+    assert "beginning and end" in note
+    kept = Path(path).read_bytes()
     assert len(kept) <= 1000
     found = re.fullmatch(r"(.*)\n\[([\d,]+) bytes left out here[^\n]*\]\n(.*)", kept.decode(), re.DOTALL)
     assert found, "it is valid UTF-8 and says what is missing"
@@ -153,9 +118,9 @@ def test_the_file_too_is_capped_to_head_and_tail(tmp_path: Path, text: str, cuts
 
 def test_a_file_that_just_fits_misses_nothing(tmp_path: Path) -> None:
     text = "x" * 800
-    capped = spooled(Outputs(tmp_path, 100, max_file_bytes=1000), text.encode(), [1, 299, 301])
-    assert Path(capped.output_file).read_text() == text
-    assert "The whole output" in capped.text
+    path, note = spooled(Outputs(tmp_path, 100, max_file_bytes=1000), text.encode(), [1, 299, 301])
+    assert Path(path).read_text() == text
+    assert "The whole output" in note
 
 
 def test_feeding_tells_what_it_could_decode(tmp_path: Path) -> None:
@@ -166,7 +131,7 @@ def test_feeding_tells_what_it_could_decode(tmp_path: Path) -> None:
 def test_the_end_of_a_cut_character_is_shown(tmp_path: Path) -> None:
     spool = Outputs(tmp_path).spool("run")
     spool.feed("aé".encode()[:2])
-    assert spool.finish().text == "a\ufffd"
+    assert spool.end() == "\ufffd"
 
 
 def test_memory_is_bounded_whatever_comes(tmp_path: Path) -> None:
@@ -183,7 +148,8 @@ def test_memory_is_bounded_whatever_comes(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert peak < 6_000_000
     assert held < 4_000_000
-    assert os.path.getsize(spool.finish().output_file) <= 1_000_000
+    spool.end()
+    assert os.path.getsize(spool.save()[0]) <= 1_000_000
 
 
 def test_nothing_is_written_before_it_must(tmp_path: Path) -> None:
@@ -199,7 +165,8 @@ def test_nothing_is_written_before_it_must(tmp_path: Path) -> None:
 def test_what_is_discarded_after_the_end_leaves_no_file(tmp_path: Path) -> None:
     spool = Outputs(tmp_path / "kept", 100).spool("run")
     spool.feed(b"x" * 200)
-    assert os.path.exists(spool.finish().output_file)
+    spool.end()
+    assert os.path.exists(spool.save()[0])
     spool.discard()
     assert not [*(tmp_path / "kept").iterdir()]
 
@@ -279,10 +246,11 @@ def test_a_full_disk_is_told_and_nothing_raises(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Directory, "create", lambda directory, name, mode: os.open("/dev/full", os.O_WRONLY))
     monkeypatch.setattr(output, "_remove", lambda path: None)
     outputs = Outputs(tmp_path, 10)
-    for capped in (outputs.cap("x" * 100_000, "run"), spooled(outputs, b"x" * 100_000, [5, 50, 20_000]), spooled(outputs, b"x" * 20, [])):
-        head, note, tail = parted(capped)
-        assert (head, tail, capped.output_file) == ("xxxxx", "xxxxx", "")
-        assert note == "The whole output could not be kept: No space left on device."
+    capped = outputs.cap("x" * 100_000, "run")
+    head, note, tail = parted(capped)
+    assert (head, tail, capped.output_file) == ("xxxxx", "xxxxx", "")
+    for path, said in (("", note), spooled(outputs, b"x" * 100_000, [5, 50, 20_000]), spooled(outputs, b"x" * 20, [])):
+        assert (path, said) == ("", "The whole output could not be kept: No space left on device.")
 
 
 def test_a_disk_that_fills_up_meanwhile_is_left_as_it_was(tmp_path: Path) -> None:
@@ -294,9 +262,10 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 spool = Outputs({str(tmp_path / "kept")!r}, 100).spool("run")
 for _ in range(100):
     spool.feed(b"x" * 5_000)
-capped = spool.finish()
-assert "could not be kept: File too large" in capped.text, capped.text
-assert capped.dropped_chars == 499_900 and capped.output_file == ""
+spool.end()
+path, note = spool.save()
+assert "could not be kept: File too large" in note, note
+assert path == ""
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     assert not [*(tmp_path / "kept").iterdir()]

@@ -73,7 +73,7 @@ def test_a_config_file_of_its_own_is_not_read(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "work" / "a").write_text("needle\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "config"))
     output = asyncio.run(Grep(Workspace(tmp_path / "work")).run({"pattern": "needle"}, lambda text: None))
-    assert "a:1: needle" in str(output.content)
+    assert "a\\n1: needle" in str(output.content)
     assert not (tmp_path / "PWN").exists()
 
 

@@ -41,16 +41,27 @@ def run(root: Path, pattern: str, **args: Any) -> ToolOutput:
 
 
 def found(root: Path, pattern: str, **args: Any) -> list[str]:
+    """Each line with the path that stands above it."""
     output = run(root, pattern, **args)
     assert not output.is_error, output
+    lines, path = list[str](), ""
     text = text_of(output)
-    return [] if text.startswith("No matches") else text.split("\n")
+    if text.startswith("No matches"):
+        return []
+    if text.startswith("No line") or args.get("output_mode", "content") != "content":
+        return text.split("\n")
+    for each in text.split("\n\n"):
+        path, *below = each.split("\n")
+        lines += [line if line.startswith("(") or line == "--" else f"{path}{line.lstrip('0123456789')[0]}{line}" for line in below]
+    return lines
 
 
-def test_lines_come_with_path_and_number_sorted_by_path(root: Path) -> None:
+def test_each_path_stands_once_above_its_lines_and_numbers(root: Path) -> None:
     write(root, "b.txt", "x\nneedle one\nneedle two\r\n")
     write(root, "a/z.txt", "a needle")
     write(root, "a.txt", "needle")
+    assert text_of(run(root, "needle")) == "a/z.txt\n1: a needle\n\na.txt\n1: needle\n\nb.txt\n2: needle one\n3: needle two"
+    assert text_of(run(root, "two", context=1)) == "b.txt\n2- needle one\n3: needle two"
     assert found(root, "needle") == ["a/z.txt:1: a needle", "a.txt:1: needle", "b.txt:2: needle one", "b.txt:3: needle two"]
 
 
@@ -295,8 +306,8 @@ def test_the_user_is_shown_the_first_lines(root: Path) -> None:
     write(root, "a", "x\x1b[2K\n" * 50)
     display = run(root, "x").display.split("\n")
     assert display[0] == "50 matches in 1 file"
-    assert display[1] == "a:1: x<U+001B>[2K"
-    assert display[21] == "… 30 more lines"
+    assert display[1:3] == ["a", "1: x<U+001B>[2K"]
+    assert display[21] == "… 31 more lines"
 
 
 # Reading what ripgrep writes, in pieces
@@ -394,4 +405,4 @@ def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     assert (output.is_error, output.error_type) == (True, "not_regular")
     (tmp_path / "a.txt").write_text("x\n")
     beside = asyncio.run(found.run({"pattern": "x"}, lambda text: None))
-    assert "a.txt:1: x" in str(beside.content), "one beside other files is passed over"
+    assert "a.txt\\n1: x" in str(beside.content), "one beside other files is passed over"

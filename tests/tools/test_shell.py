@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import time
@@ -12,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from dragoman.tools.command_text import CUT_CHARS, FAILED_CUT_CHARS
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import ToolOutput
+from dragoman.values.record import CommandOutput
 from file_tools import text_of
 from processes import children, gone_within, marked_sleep, none_left, started_within
+from told_commands import told_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="bash")
 
@@ -38,51 +40,60 @@ def run(shell: RunShell, command: str, **args: Any) -> ToolOutput:
     return asyncio.run(shell.run({"command": command, **args}, lambda text: None))
 
 
-def result(output: ToolOutput) -> dict[str, Any]:
-    return json.loads(text_of(output))
+# For the model, and for the record
 
 
-# For the model
-
-
-def test_the_result_is_one_json_object(shell: RunShell) -> None:
-    output = run(shell, "echo out; echo err >&2")
-    assert text_of(output) == '{"stdout":"out\\n","stderr":"err\\n","exitCode":0}'
+@pytest.mark.parametrize(
+    ("command", "text", "recorded"),
+    [
+        ("echo out", "out", CommandOutput("out\n", "", 0)),
+        ("echo err >&2", "err", CommandOutput("", "err\n", 0)),
+        ("echo out; echo err >&2", "out\n[stderr]\nerr", CommandOutput("out\n", "err\n", 0)),
+        ("printf '  a\\n\\n'; exit 3", "  a\n[exit code 3]", CommandOutput("  a\n\n", "", 3)),
+        ("exit 3", "[exit code 3]", CommandOutput("", "", 3)),
+        ("true", "(no output)", CommandOutput("", "", 0)),
+        ("kill -KILL $$", "[ended by SIGKILL, exit code 137]", CommandOutput("", "", 137, "SIGKILL")),
+        (
+            r"printf '\033[1;31mred\033[0m\n10%%\r100%%\n\tend'",
+            "red\n100%\n\tend",
+            CommandOutput("\x1b[1;31mred\x1b[0m\n10%\r100%\n\tend", "", 0),
+        ),
+    ],
+)
+def test_the_model_reads_what_a_person_would_and_the_record_keeps_all(
+    shell: RunShell, command: str, text: str, recorded: CommandOutput
+) -> None:
+    output = run(shell, command)
+    assert text_of(output) == text
+    assert output.command == recorded
     assert not output.is_error
 
 
-def test_an_exit_code_is_a_result_and_no_failure_of_the_tool(shell: RunShell) -> None:
-    output = run(shell, "exit 3")
-    assert result(output) == {"stdout": "", "stderr": "", "exitCode": 3}
-    assert not output.is_error
-
-
-def test_a_signal_is_told(shell: RunShell) -> None:
-    assert result(run(shell, "kill -KILL $$")) == {"stdout": "", "stderr": "", "exitCode": 137, "signal": "SIGKILL"}
-
-
-def test_a_timeout_is_told_with_what_came_before_it(shell: RunShell) -> None:
+def test_a_timeout_says_what_to_do_next(shell: RunShell) -> None:
     output = run(shell, "echo before; sleep 1000", timeout_s=0.3)
-    assert result(output) == {"stdout": "before\n", "stderr": "", "exitCode": 143, "signal": "SIGTERM", "timedOut": True}
+    assert text_of(output) == (
+        "before\n[ended after 0.3 s, when its time was up. If it needs longer, call it again with timeout_s up to 600.]"
+    )
+    assert output.command == CommandOutput("before\n", "", 143, "SIGTERM", timed_out=True)
     assert (output.is_error, output.error_type) == (True, "timed_out")
     assert output.display == "before\n(ended after 0.3 s)"
 
 
 def test_bash_it_is(shell: RunShell) -> None:
-    assert result(run(shell, "[[ a == a* ]] && echo ${BASH_VERSION:+bash}"))["stdout"] == "bash\n"
+    assert told_of(run(shell, "[[ a == a* ]] && echo ${BASH_VERSION:+bash}"))["stdout"] == "bash\n"
 
 
 def test_there_is_no_input(shell: RunShell) -> None:
-    assert result(run(shell, "cat; read line; echo $?"))["stdout"] == "1\n"
+    assert told_of(run(shell, "cat; read line; echo $?"))["stdout"] == "1\n"
 
 
 def test_it_runs_in_the_workspace_or_below(shell: RunShell, workspace: Workspace) -> None:
-    assert result(run(shell, "pwd"))["stdout"] == f"{workspace.root}\n"
-    assert result(run(shell, "pwd", directory="sub"))["stdout"] == f"{workspace.root}/sub\n"
+    assert told_of(run(shell, "pwd"))["stdout"] == f"{workspace.root}\n"
+    assert told_of(run(shell, "pwd", directory="sub"))["stdout"] == f"{workspace.root}/sub\n"
 
 
 def test_binary_output_becomes_text(shell: RunShell) -> None:
-    assert result(run(shell, r"printf 'a\0b\377c\303'"))["stdout"] == "a␀b\ufffdc\ufffd"
+    assert told_of(run(shell, r"printf 'a\0b\377c\303'"))["stdout"] == "a␀b\ufffdc\ufffd"
 
 
 def test_secrets_are_not_there_unless_the_user_chose_so(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +101,7 @@ def test_secrets_are_not_there_unless_the_user_chose_so(workspace: Workspace, tm
     monkeypatch.setenv("SOME_API_KEY", "hidden")
     monkeypatch.setenv("GITHUB_TOKEN", "hidden")
     shell = RunShell(workspace, Outputs(tmp_path / "kept"), env={"GITHUB_TOKEN": "chosen"})
-    assert result(run(shell, 'echo "$SOME_API_KEY-$GITHUB_TOKEN-$PAGER-$TERM"'))["stdout"] == "-chosen-cat-dumb\n"
+    assert told_of(run(shell, 'echo "$SOME_API_KEY-$GITHUB_TOKEN-$PAGER-$TERM"'))["stdout"] == "-chosen-cat-dumb\n"
 
 
 # Long output
@@ -104,46 +115,79 @@ def test_secrets_are_not_there_unless_the_user_chose_so(workspace: Workspace, tm
         "seq 100000 | tee /dev/stderr",
         "seq 100000; echo short >&2",
         "yes '\"' | head -c 100000",
-        "head -c 100000 /dev/zero | tr '\\0' '\\033'",
         "yes 漢字🎉 | head -c 300000",
-        "yes 🎉 | tr -d '\\n' | head -c 150001 | tee /dev/stderr",
-        # Within the cap as text, beyond it as JSON.
         "yes '' | head -c 39000",
         "yes '' | head -c 15000; yes '' | head -c 15000 >&2",
+        "seq 100000; exit 1",
     ],
 )
-def test_the_whole_result_keeps_to_the_cap(shell: RunShell, command: str) -> None:
-    output = run(shell, command)
+@pytest.mark.parametrize("max_chars", [40_000, 5_000])
+def test_the_whole_result_keeps_to_the_cap(workspace: Workspace, tmp_path: Path, command: str, max_chars: int) -> None:
+    output = run(RunShell(workspace, Outputs(tmp_path / "kept", max_chars)), command)
     text = text_of(output)
-    assert len(text) <= 40_000
-    assert len(text) > 36_000, "and uses the room it has"
-    streams = result(output)
-    cut = [streams[name] for name in ("stdout", "stderr") if "characters left out here" in streams[name]]
-    assert cut
+    bound = min(max_chars, FAILED_CUT_CHARS if "exit 1" in command else CUT_CHARS)
+    assert len(text) <= min(max_chars, bound + 1_200), "two notes at most, and how it ended"
+    assert "lines left out here. The whole output is in " in text
     assert output.output_file
-    assert output.output_file in cut[0]
+    assert output.output_file in text
+
+
+def test_an_endless_line_is_folded(shell: RunShell) -> None:
+    output = run(shell, "printf A; head -c 300000 /dev/zero | tr '\\0' x; echo Z; echo end")
+    line, end, note = text_of(output).split("\n")
+    assert line.startswith("Axx")
+    assert line.endswith("xxZ")
+    assert " …[298,202 characters of this line left out]… " in line
+    assert end == "end"
+    assert output.output_file in note
+    assert len(line) < 2_000
 
 
 def test_the_whole_output_can_be_read_in_the_file(shell: RunShell) -> None:
-    output = run(shell, "seq 100000")
+    output = run(shell, r"printf '\033[32m'; seq 100000")
     whole = "".join(f"{number}\n" for number in range(1, 100_001))
-    assert Path(output.output_file).read_text() == whole
-    head, _, tail = result(output)["stdout"].partition("\n[")
-    assert whole.startswith(head)
-    assert whole.endswith(tail.partition("]\n")[2])
+    assert Path(output.output_file).read_text() == whole, "without its colours"
+    head, _, rest = text_of(output).partition("\n[")
+    tail = rest.partition("]\n")[2]
+    assert whole.startswith(head + "\n")
+    assert whole.endswith("\n" + tail + "\n"), "whole lines"
+    assert len(tail) > 2 * len(head), "the end tells most"
+    missing = 100_000 - head.count("\n") - tail.count("\n") - 2
+    assert rest.startswith(f"{missing:,} lines left out here. ")
+
+
+def test_the_record_keeps_both_ends_of_a_long_output(shell: RunShell) -> None:
+    command = run(shell, "seq 100000").command
+    assert command is not None
+    assert command.stdout.startswith("1\n2\n")
+    assert command.stdout.endswith("\n100000\n")
+    assert "characters left out here]" in command.stdout
+    assert len(command.stdout) < 41_000
+
+
+def test_a_failure_is_shown_more_of(shell: RunShell) -> None:
+    done, failed = text_of(run(shell, "seq 100000")), text_of(run(shell, "seq 100000; exit 1"))
+    assert len(failed) > 1.8 * len(done)
+    assert failed.endswith("100000\n[exit code 1]")
 
 
 def test_what_one_stream_does_not_need_the_other_may_have(shell: RunShell) -> None:
-    streams = result(run(shell, "yes x | head -c 26000 | tr -d '\\n'; yes y | tr -d '\\n' | head -c 26000 >&2"))
-    assert len(streams["stdout"]) == 13_000
-    assert len(streams["stderr"]) == 26_000
+    text = text_of(run(shell, "seq 100000; echo a; echo b >&2"))
+    assert text.endswith("a\n[stderr]\nb")
+    assert 7_500 < len(text) < 8_600
 
 
 def test_short_output_is_whole_and_makes_no_file(shell: RunShell, tmp_path: Path) -> None:
-    output = run(shell, "yes x | tr -d '\\n' | head -c 39000")
-    assert result(output)["stdout"] == "x" * 39_000
+    output = run(shell, "yes x | tr -d '\\n' | head -c 15000")
+    assert text_of(output) == "x" * 15_000
     assert output.output_file == ""
     assert not (tmp_path / "kept").exists()
+
+
+def test_a_bar_that_is_drawn_for_long_is_its_last_state(shell: RunShell) -> None:
+    output = run(shell, r"for i in $(seq 5000); do printf '\r\033[K%d of 5000' $i; done; echo; echo ok")
+    assert text_of(output) == "5000 of 5000\nok"
+    assert output.output_file == "", "nothing is missing"
 
 
 # For the user
@@ -236,7 +280,7 @@ def test_what_cannot_work_is_refused_before_anyone_is_asked(shell: RunShell, arg
 
 
 def test_a_long_command_within_the_limit_runs(shell: RunShell) -> None:
-    assert result(run(shell, "echo " + "x" * 65_000))["exitCode"] == 0
+    assert told_of(run(shell, "echo " + "x" * 65_000))["exitCode"] == 0
 
 
 def test_the_timeout_has_an_upper_bound(shell: RunShell) -> None:
@@ -249,7 +293,7 @@ def test_a_shell_in_the_workspace_is_not_used(shell: RunShell, workspace: Worksp
     fake.write_text("#!/bin/sh\necho fake\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f".:{workspace.root}:{os.environ['PATH']}")
-    assert result(run(shell, "echo real"))["stdout"] == "real\n"
+    assert told_of(run(shell, "echo real"))["stdout"] == "real\n"
 
 
 # The end
@@ -283,6 +327,6 @@ def test_the_case_as_it_is_written_down(shell: RunShell) -> None:
     before = set(children())
     sleep = marked_sleep()
     output = run(shell, f"(setsid nohup {sleep} &) ; {sleep} & disown ; {sleep}", timeout_s=2)
-    assert result(output)["timedOut"]
+    assert told_of(output)["timedOut"]
     assert gone_within(60, sleep)
     assert none_left(before)

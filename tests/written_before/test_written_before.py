@@ -320,7 +320,7 @@ def test_what_was_granted_runs_unasked(own: Desk) -> None:
         done = own.run_apart(served.url, "-m", "voyage-chat/big", "-p", "How long is the log?")
         assert (done.code, done.out) == (0, "Done.\n"), done
         results = [message["content"] for message in served.requests[-1]["messages"] if message["role"] == "tool"]
-    assert json.loads(results[0])["exitCode"] == 0
+    assert results[0] == "2 log.txt"
     assert "a person's approval" in results[1]
     with service(script) as served:
         assert "the command: wc -l log.txt" in own.run_apart(served.url, "approvals").out

@@ -160,7 +160,8 @@ class CommandHooks:
                 tell_model(words)
             raise
         text = "".join(part.text for part in output.content if isinstance(part, Text))
-        answer = await self._fire("PostToolUseFailure" if output.is_error else "PostToolUse", call.name, {"text": text}, call=call)
+        details = {"text": text, "command": output.command}
+        answer = await self._fire("PostToolUseFailure" if output.is_error else "PostToolUse", call.name, details, call=call)
         self._stop_if_asked(answer)
         return _with_answer(output, answer)
 
@@ -325,7 +326,10 @@ def environment_of(setup: Setup) -> dict[str, str]:
 
 def _with_answer(output: ToolOutput, answer: Answer) -> ToolOutput:
     if answer.replacement is not None:
-        output = msgspec.structs.replace(output, content=(Text(answer.replacement),), saw=())
+        command = output.command
+        if command is not None:  # what was replaced is not to be on the record
+            command = msgspec.structs.replace(command, stdout=answer.replacement, stderr="")
+        output = msgspec.structs.replace(output, content=(Text(answer.replacement),), saw=(), command=command)
     words = [answer.context] if answer.replacement is not None else [answer.reason if answer.blocks else "", answer.context]
     added = "\n\n".join(each for each in words if each)
     if not added:

@@ -32,9 +32,9 @@ from dragoman.loop.outside_calls import decide_outside, run_outside
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Limit
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.calls import Allow, Deny, Later
+from dragoman.values.calls import Allow, Deny, Later, ToolOutput
 from dragoman.values.errors import DragomanError, InputError
-from dragoman.values.messages import ToolCall
+from dragoman.values.messages import Text, ToolCall
 
 MAX_FILE_BYTES = 100_000
 MAX_PROMPT_CHARS = 1_000_000
@@ -236,15 +236,16 @@ def _reason(decision: Deny | Later) -> str:
     return getattr(decision, "reason", "") or "it was not decided"
 
 
-def _printed(text: str) -> str:
-    """What a command printed, of what the tool says of it."""
-    found = jsontext.decode_object(text)
-    if found is None:
-        return text
-    out, err, code, sandbox = (found.get(name) for name in ("stdout", "stderr", "exitCode", "sandbox"))
-    lines = [str(each).rstrip("\n") for each in (out, err) if each]
-    if code:
-        lines += [f"(exit code {code})", *([f"({sandbox})"] if sandbox else [])]
+def _printed(output: ToolOutput) -> str:
+    """What a command printed, and its exit code if it failed."""
+    command = output.command
+    if command is None or command.background:
+        return "\n".join(part.text for part in output.content if isinstance(part, Text))
+    from dragoman.tools.printed_text import as_printed
+
+    lines = [as_printed(each).rstrip("\n") for each in (command.stdout, command.stderr) if each]
+    if command.exit_code:
+        lines += [f"(exit code {command.exit_code})", *([f"({command.sandbox})"] if command.sandbox else [])]
     return "\n".join(lines) or "(it printed nothing)"
 
 

@@ -48,11 +48,6 @@ def dumps(value: object) -> str:
     return encode(value).decode()
 
 
-def quoted_chars(text: str) -> int:
-    """The length of a text inside a JSON string: a newline counts two, an escape character six."""
-    return len(dumps(text)) - 2
-
-
 def decode(data: bytes | str) -> Any:
     """Parse JSON as services write it. Half a surrogate pair is grammatical JSON and is allowed."""
     try:

@@ -1,18 +1,19 @@
 """What the result of a command says, for a person: what it put out, its exit code, and what stopped it, in their language.
 
-The model is given all of it as JSON, and so it stands on the record.
+It is read from the record, which keeps it beside the text for the model. Records of an earlier version have it as JSON in that text.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip
 from dragoman.base.words import say
+from dragoman.values.notes import without_notes
+from dragoman.values.record import CommandOutput, HostsUsed
 
 _HOSTS_CHARS = 200
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])")
@@ -31,27 +32,40 @@ class CommandResult(msgspec.Struct, frozen=True):
         return bool(self.exit_code)
 
 
-def read_command_result(text: str) -> CommandResult:
-    """Read what the model was given; all empty if it is something else."""
-    told = jsontext.decode_object(text) if text.startswith("{") else None
-    has_ended = told is not None and ("stdout" in told or "exitCode" in told)  # a background command may have ended at once
-    if told is None or not has_ended:
+def read_command_result(command: CommandOutput | None, text: str) -> CommandResult:
+    """`command` as the record has it, `text` as the model was given it; all empty where neither tells of a command that has ended."""
+    command = command if command is not None else command_in(text)
+    if command is None or (command.background and command.exit_code is None):
         return CommandResult()
-    output = "".join(str(told.get(name) or "") for name in ("stdout", "stderr", "output"))
-    code = told.get("exitCode")
-    return CommandResult(output, code if isinstance(code, int) else None, tuple(_notes(told)))
+    return CommandResult(command.stdout + command.stderr, command.exit_code, tuple(_notes(command)))
 
 
-def _notes(told: dict[str, Any]) -> list[str]:
-    notes = [say("results.timed_out")] if told.get("timedOut") else []
-    remark = told.get("sandbox")
-    if isinstance(remark, str) and (said := _sandbox_words(remark)):
+def command_in(text: str) -> CommandOutput | None:
+    """What a result of an earlier version says of a command; None if it is something else."""
+    own = without_notes(text)
+    told = jsontext.decode_object(own) if own.startswith("{") else None
+    if told is None or ("stdout" not in told and "exitCode" not in told):  # a background command may have ended at once
+        return None
+    code, remark, network = told.get("exitCode"), told.get("sandbox"), told.get("network")
+    return CommandOutput(
+        str(told.get("stdout") or told.get("output") or ""),
+        str(told.get("stderr") or ""),
+        code if isinstance(code, int) else None,
+        timed_out=bool(told.get("timedOut")),
+        outside=bool(told.get("outside")),
+        sandbox=remark if isinstance(remark, str) else "",
+        hosts=HostsUsed(refused=_hosts(network.get("refused") if isinstance(network, dict) else ()), late=_hosts(told.get("allowedLate"))),
+    )
+
+
+def _notes(command: CommandOutput) -> list[str]:
+    notes = [say("results.timed_out")] if command.timed_out else []
+    if command.sandbox and (said := _sandbox_words(command.sandbox)):
         notes.append(said)
-    network = told.get("network")
-    if isinstance(network, dict) and (hosts := _names(network.get("refused"))):
-        notes.append(say("results.hosts_refused", hosts=hosts))
-    if hosts := _names(told.get("allowedLate")):
-        notes.append(say("results.hosts_late", hosts=hosts))
+    if command.hosts.refused:
+        notes.append(say("results.hosts_refused", hosts=_names(command.hosts.refused)))
+    if command.hosts.late:
+        notes.append(say("results.hosts_late", hosts=_names(command.hosts.late)))
     return notes
 
 
@@ -65,8 +79,12 @@ def _sandbox_words(remark: str) -> str:
     return say(f"results.sandbox_{kind}", **fields)
 
 
-def _names(hosts: object) -> str:
-    return clip(", ".join(map(str, hosts)), _HOSTS_CHARS) if isinstance(hosts, list) else ""
+def _hosts(told: object) -> tuple[str, ...]:
+    return tuple(map(str, told)) if isinstance(told, list) else ()
+
+
+def _names(hosts: tuple[str, ...]) -> str:
+    return clip(", ".join(hosts), _HOSTS_CHARS)
 
 
 def clean_output(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_never
 
+from msgspec import to_builtins
+
 from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.values.events import (
@@ -40,6 +42,7 @@ from dragoman.values.events import (
     UserCancelled,
 )
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
+from dragoman.values.record import CommandOutput
 
 if TYPE_CHECKING:
     from dragoman.cli.outcome import Outcome
@@ -180,7 +183,15 @@ def _result_data(event: ToolCallFinished) -> dict[str, Any]:
         data["repairs"] = list(event.repairs)
     if event.output_file:
         data["output_file"] = event.output_file
+    if event.command is not None:
+        data["command"] = _command_data(event.command)
     return data
+
+
+def _command_data(command: CommandOutput) -> dict[str, Any]:
+    """What it printed, as it came, and how it ended."""
+    data: dict[str, Any] = to_builtins(command)
+    return data | {name: text[:MAX_TEXT_CHARS] for name in ("stdout", "stderr") if len(text := data[name]) > MAX_TEXT_CHARS}
 
 
 def _truncate(text: str) -> dict[str, Any]:

@@ -180,7 +180,7 @@ class TerminalReport:
             return
         failed = bool(event.error) or any(isinstance(part, ToolResult) and part.is_error for part in event.parts)
         lines = (call_lines.shown_of(event) if failed else event.display).strip().splitlines() or [""]
-        result = read_command_result(call_lines.result_text(event)) if call.name == "run_shell" else CommandResult()
+        result = read_command_result(event.command, call_lines.result_text(event)) if call.name == "run_shell" else CommandResult()
         ending = next((line for line in reversed(lines) if line.startswith(ODD_ENDINGS)), "") if result.has_failed else ""
         words = one_line(call_lines.in_words(ending or lines[0]), 300)
         if (work := self._inner.pop(event.call_id, None)) is not None:

@@ -254,17 +254,17 @@ def shrink(view: View, raw_tokens: float) -> Shrinkage:
     call_ids: list[str] = []
     saved = 0.0
     last = view.outcomes[-1].seq if view.outcomes else 0
-    placeholder = text_tokens(view.placeholder)
     for outcome in sorted(view.outcomes, key=lambda each: each.result.call_id in view.held) if view.held else view.outcomes:
         if saved >= raw_tokens:
             break
         if outcome.seq == last:
             continue
         result = outcome.result
-        gain = sum(map(part_tokens, result.content)) - placeholder
+        placeholder = view.placeholders.of(result)
+        gain = sum(map(part_tokens, result.content)) - text_tokens(placeholder)
         if result.name == ACTIVATE_SKILL and not result.is_error:
             continue
-        if result.call_id not in view.pruned and can_be_replaced(result, view.placeholder) and gain > 0:
+        if result.call_id not in view.pruned and can_be_replaced(result, placeholder) and gain > 0:
             call_ids.append(result.call_id)
             saved += gain
     return Shrinkage(tuple(call_ids), saved)
@@ -276,7 +276,7 @@ def shrink(view: View, raw_tokens: float) -> Shrinkage:
 def shortest_request(view: View) -> tuple[Request, int]:
     """The next request with everything left out that can be left out without a model, and its raw estimate."""
     everything = frozenset(shrink(view, math.inf).call_ids)
-    shown = view.shown.prune(everything, view.placeholder)
+    shown = view.shown.prune(everything, view.placeholders)
     request = msgspec.structs.replace(view.request, messages=tuple(item.message for item in shown.items))
     return request, view.raw_static + shown.raw_tokens
 
@@ -286,6 +286,6 @@ def raw_tokens_with_least_summary(view: View) -> int:
     cut = find_cut(view, 0.0)
     if cut is None:
         return view.raw_tokens
-    shown = view.shown.prune(frozenset(shrink(view, math.inf).call_ids), view.placeholder)
+    shown = view.shown.prune(frozenset(shrink(view, math.inf).call_ids), view.placeholders)
     kept = sum(item.raw_tokens for position, item in enumerate(shown.items) if not cut.leaves_out(position, item))
     return view.raw_static + kept + message_tokens(summary_message("", Verbatim()))

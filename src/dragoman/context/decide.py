@@ -18,6 +18,7 @@ from dragoman.context.cache import NO_TOKENS, PRESSURE, Cache
 from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of
 from dragoman.context.prune import Kind, find_outdated, kind_of
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
+from dragoman.context.shown import ShownResult
 from dragoman.context.tokens import part_tokens, text_tokens
 from dragoman.context.view import View
 from dragoman.values.messages import Text, ToolResult
@@ -117,17 +118,22 @@ class Decider:
         facts = self._facts_of(view)
         # An entry without a time would be as old as the epoch by its number; it does not count as outdated.
         found = find_outdated([outcome.timestamp_ms or None for outcome in outcomes], [fact.kind for fact in facts], now_ms, rule)
-        pruned, shortest, placeholder_tokens = view.pruned, len(view.placeholder), text_tokens(view.placeholder)
+        pruned, placeholders = view.pruned, view.placeholders
         read_up_to = math.inf if self.settings.prune.schedule == "request" else _last_answer(view)
-        return [
-            _OutdatedResult(fact.result, outcomes[position].seq, fact.raw_tokens - placeholder_tokens, since_ms)
-            for position, since_ms in found
-            if (fact := facts[position]).length > shortest
-            and fact.raw_tokens > placeholder_tokens  # a few Latin letters are fewer tokens than a Chinese placeholder
-            and fact.result.call_id not in pruned
-            and fact.result.call_id not in view.held
-            and outcomes[position].seq < read_up_to  # except with `request`, nothing goes that the model never saw
-        ]
+        pending: list[_OutdatedResult] = []
+        for position, since_ms in found:
+            fact, seq = facts[position], outcomes[position].seq
+            placeholder = placeholders.of(fact.result)
+            saved = fact.raw_tokens - text_tokens(placeholder)
+            if (
+                fact.length > len(placeholder)
+                and saved > 0  # a few Latin letters are fewer tokens than a Chinese placeholder
+                and fact.result.call_id not in pruned
+                and fact.result.call_id not in view.held
+                and seq < read_up_to  # except with `request`, nothing goes that the model never saw
+            ):
+                pending.append(_OutdatedResult(fact.result, seq, saved, since_ms))
+        return pending
 
     def _facts_of(self, view: View) -> list[_Fact]:
         known, facts = self._facts, list[_Fact]()
@@ -135,7 +141,7 @@ class Decider:
             result = outcome.result
             fact = known.get(result.call_id)
             if fact is None or fact.result is not result:  # an id may be reused after a rewind
-                fact = known[result.call_id] = _fact(result, self.settings.prune.rule)
+                fact = known[result.call_id] = _fact(outcome, self.settings.prune.rule)
             facts.append(fact)
         if len(known) > 4 * len(facts) + 4096:
             self._facts = {fact.result.call_id: fact for fact in facts}
@@ -212,10 +218,12 @@ def _last_answer(view: View) -> int:
     return next((item.seq for item in reversed(view.items) if item.message.role == "assistant"), 0)
 
 
-def _fact(result: ToolResult, rule: PruneRule) -> _Fact:
+def _fact(outcome: ShownResult, rule: PruneRule) -> _Fact:
+    result = outcome.result
     text = text_of(result.content)
     length = len(text) if all(isinstance(part, Text) for part in result.content) else math.inf
-    return _Fact(result, kind_of(result.name, text, result.is_error, rule), sum(map(part_tokens, result.content)), length)
+    kind = kind_of(result.name, text, result.is_error, rule, outcome.command)
+    return _Fact(result, kind, sum(map(part_tokens, result.content)), length)
 
 
 def _rates(cache: Cache, profile: Profile, cache_kind: str) -> Rates | None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from dragoman.base import jsontext
 from dragoman.context.settings import PruneRule
-from dragoman.values.notes import ACTIVATE_SKILL
+from dragoman.values.notes import ACTIVATE_SKILL, without_notes
+from dragoman.values.record import CommandOutput
 
 THE_RULE = PruneRule()
 ANY_TOOL = "*"
@@ -22,14 +23,18 @@ _FIELDS = ("stdout", "stderr", "exitCode")
 def prune_outdated(results: Iterable[Any], now_ms: float, rule: PruneRule = THE_RULE) -> list[int]:
     """The positions of the outdated results, ascending. Nothing is changed.
 
-    A result is a mapping or an object with `tool`, `timestamp_ms`, `content` and `is_error`. A missing field counts as unknown: without a
-    tool name the content shows whether a command wrote it; without a time a result stays and takes no place among the newest.
+    A result is a mapping or an object with `tool`, `timestamp_ms`, `content`, `is_error` and `command`. A missing field counts as unknown:
+    without a tool name the content shows whether a command wrote it; without a time a result stays and takes no place among the newest.
+    `command` is what the record says of one (`CommandOutput`, or a mapping with stdout, stderr and exitCode); without it, the content is
+    looked at.
     """
     times: list[float | None] = []
     kinds: list[Kind] = []
     for result in results:
         times.append(_time(_field(result, "timestamp_ms")))
-        kinds.append(kind_of(_field(result, "tool"), _field(result, "content"), bool(_field(result, "is_error")), rule))
+        kinds.append(
+            kind_of(_field(result, "tool"), _field(result, "content"), bool(_field(result, "is_error")), rule, _field(result, "command"))
+        )
     return [position for position, _ in find_outdated(times, kinds, now_ms, rule)]
 
 
@@ -41,17 +46,18 @@ class Kind(NamedTuple):
     error: bool
 
 
-def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule) -> Kind:
-    """A given name decides; content is examined only if there is none. Content: text, or an already parsed object."""
+def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule, recorded: object = None) -> Kind:
+    """A given name decides; content is examined only if there is none. Content: text, or an already parsed object. `recorded`: what the
+    record says of a command; then it decides whether that failed, whatever the model was told of it."""
     if tool == ACTIVATE_SKILL:  # what it says holds as long as the conversation
         return Kind(False, is_error)
     if isinstance(tool, str) and tool:
         names = _names(rule.tools)
-        may_go, command = ANY_TOOL in names or tool.casefold() in names, None
+        may_go, command = ANY_TOOL in names or tool.casefold() in names, _as_command(recorded)
     else:
-        command = _command_in(content)
+        command = _as_command(recorded) or _command_in(content)
         may_go = bool(rule.tools) and (command is not None or ANY_TOOL in rule.tools)
-    if is_error or (isinstance(content, str) and content.startswith("Error:")):
+    if is_error or (recorded is None and isinstance(content, str) and content.startswith("Error:")):
         return Kind(may_go, True)
     if not may_go:
         return Kind(False, False)
@@ -73,12 +79,19 @@ def find_outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: 
     return found
 
 
+def _as_command(recorded: object) -> Mapping[str, Any] | None:
+    if isinstance(recorded, CommandOutput):
+        return {"stdout": recorded.stdout, "stderr": recorded.stderr, "exitCode": recorded.exit_code}
+    return recorded if isinstance(recorded, Mapping) else None
+
+
 def _command_in(content: object) -> Mapping[str, Any] | None:
     """The result of a command, if the content is one. A file that merely contains the characters `"stdout":` is not."""
     if isinstance(content, Mapping):
         value: Mapping[str, Any] | None = content
-    elif isinstance(content, str) and content.lstrip(" \t\r\n").startswith("{"):
-        value = jsontext.decode_object(content)
+    elif isinstance(content, str):
+        own = without_notes(content)
+        value = jsontext.decode_object(own) if own.lstrip(" \t\r\n").startswith("{") else None
     else:
         return None
     return value if value is not None and any(name in value for name in _FIELDS) else None

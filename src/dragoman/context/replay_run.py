@@ -64,7 +64,7 @@ class Timeline:
         if result is None or result.timestamp_ms is None:
             return
         if result.id not in self._kinds:
-            self._kinds[result.id] = kind_of(result.tool, result.content, result.is_error, self._rule)
+            self._kinds[result.id] = kind_of(result.tool, result.content, result.is_error, self._rule, result.command)
         if not self._kinds[result.id].error:
             insort(self._waiting, (result.timestamp_ms, position))
 

@@ -12,11 +12,25 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from dragoman.context.settings import TERMINAL_TOOLS
 from dragoman.context.tokens import message_tokens
 from dragoman.values.messages import Message, Text, ToolResult
-from dragoman.values.record import About, Compressed
+from dragoman.values.record import About, CommandOutput, Compressed
 
 T = TypeVar("T")
+
+
+class Placeholders(msgspec.Struct, frozen=True):
+    """What stands for results that were pruned."""
+
+    commands: str
+    others: str = ""
+    """For tools that run no commands, with `{tool}` for the name; empty: as for commands."""
+
+    def of(self, result: ToolResult) -> str:
+        if not self.others or result.name.casefold() in TERMINAL_TOOLS:
+            return self.commands
+        return self.others.replace("{tool}", result.name)
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -44,6 +58,8 @@ class ShownResult(msgspec.Struct, frozen=True):
     seq: int
     """The seq of the message it is in: see `Item.seq`."""
     timestamp_ms: int
+    command: CommandOutput | None = None
+    """As in ToolFinished."""
 
 
 class Shown:
@@ -79,12 +95,12 @@ class Shown:
         pruned = self.pruned & {outcome.result.call_id for outcome in outcomes}  # an id that is out of view may be reused
         return Shown([*before, summary, *behind], outcomes, pruned)
 
-    def prune(self, call_ids: frozenset[str], placeholder: str) -> Shown:
+    def prune(self, call_ids: frozenset[str], placeholders: Placeholders) -> Shown:
         """With the placeholder for these results. Messages that hold none of them stay the same objects."""
         items: list[Item] = []
         pruned = {*self.pruned}
         for item in self.items:
-            message = _prune_message(item.message, call_ids, placeholder, pruned)
+            message = _prune_message(item.message, call_ids, placeholders, pruned)
             if message is not item.message:
                 item = msgspec.structs.replace(item, message=message, raw_tokens=message_tokens(message))
             items.append(item)
@@ -105,11 +121,11 @@ class Shown:
         return Shown(items, [*self.outcomes], self.pruned - whole.keys())
 
 
-def _prune_message(message: Message, call_ids: frozenset[str], placeholder: str, pruned: set[str]) -> Message:
+def _prune_message(message: Message, call_ids: frozenset[str], placeholders: Placeholders, pruned: set[str]) -> Message:
     if not any(isinstance(part, ToolResult) and part.call_id in call_ids for part in message.parts):
         return message
     parts = tuple(
-        _replace_result(part, placeholder, pruned) if isinstance(part, ToolResult) and part.call_id in call_ids else part
+        _replace_result(part, placeholders.of(part), pruned) if isinstance(part, ToolResult) and part.call_id in call_ids else part
         for part in message.parts
     )
     return Message(message.role, parts) if any(map(is_not, parts, message.parts)) else message

@@ -17,7 +17,7 @@ from dragoman.context.shown import Item, ShownResult, can_be_replaced
 from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
 from dragoman.context.view import View
 from dragoman.values.parts import text_of
-from dragoman.values.record import AnswerRejected, Compressed, Configured, Entry, ModelChanged, Rewound, Said
+from dragoman.values.record import AnswerRejected, CommandOutput, Compressed, Configured, Entry, ModelChanged, Rewound, Said
 from dragoman.values.usage import Usage
 
 SHORTEST_LIFE_MS = 300_000
@@ -35,6 +35,8 @@ class TracedResult(msgspec.Struct, frozen=True):
     is_error: bool = False
     remains: float = 0
     """Tokens that replace it once it is pruned: as many as its own if it cannot be pruned."""
+    command: CommandOutput | None = None
+    """As in ToolFinished."""
 
 
 class TracedPiece(msgspec.Struct, frozen=True):
@@ -233,7 +235,7 @@ class _Reader:
 
     def _remains(self, outcome: ShownResult, size: float) -> float:
         """The raw size of what replaces a result once it is pruned."""
-        placeholder = self._view.placeholder
+        placeholder = self._view.placeholders.of(outcome.result)
         return RESULT_TOKENS + text_tokens(placeholder) if can_be_replaced(outcome.result, placeholder) else size
 
     def _sent_raw(self, key: _Key, size: float) -> float:
@@ -259,4 +261,6 @@ def _common(before: Sequence[_Key], now: Sequence[_Key]) -> int:
 
 def _result(outcome: ShownResult, remains: float) -> TracedResult:
     result = outcome.result
-    return TracedResult(result.call_id, result.name, outcome.timestamp_ms, text_of(result.content), result.is_error, remains)
+    return TracedResult(
+        result.call_id, result.name, outcome.timestamp_ms, text_of(result.content), result.is_error, remains, outcome.command
+    )

@@ -14,13 +14,14 @@ from typing import assert_never
 
 import msgspec
 
-from dragoman.context.shown import ByWindow, Item, Shown, ShownResult
+from dragoman.context.shown import ByWindow, Item, Placeholders, Shown, ShownResult
 from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_tokens
 from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
     About,
     AnswerRejected,
+    CommandOutput,
     Compressed,
     Configured,
     Entry,
@@ -59,7 +60,7 @@ class View:
         self.tools: tuple[ToolSpec, ...] = ()
         self.settings = Settings()
         self.session_id = ""
-        self.placeholder = PLACEHOLDER
+        self.placeholders = Placeholders(PLACEHOLDER)
         self.agent = ""
         """The name of the agent that has the conversation."""
         self.boundary = ""
@@ -79,6 +80,7 @@ class View:
         """By deployment and model: the fields its service refused."""
         self._meters: dict[tuple[str, str], Meter] = {}
         self._times: dict[str, int] = {}
+        self._commands: dict[str, CommandOutput] = {}
         self._open: tuple[ToolCall, ...] = ()
         self._open_seq = -1
         self._waiting: set[str] = set()
@@ -154,6 +156,11 @@ class View:
         self._apply(entry)
         self._head = entry.seq
 
+    @property
+    def placeholder(self) -> str:
+        """What stands for the results of commands that were pruned."""
+        return self.placeholders.commands
+
     def _apply(self, entry: Entry) -> None:
         match entry:
             case Configured():
@@ -162,7 +169,8 @@ class View:
                 self.boundary = entry.boundary
                 self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
-                self.placeholder = entry.placeholder or self.placeholder
+                if entry.placeholder:
+                    self.placeholders = Placeholders(entry.placeholder, entry.other_placeholder)
                 self.raw_static = round(text_tokens(entry.system)) + tools_tokens(entry.tools)
                 self._look(entry.window)
             case ModelChanged(model=model, deployment=deployment):
@@ -177,7 +185,7 @@ class View:
                 self._retry_temperature = entry.retry_temperature
             case Pruned(call_ids=call_ids):
                 pruned = frozenset(call_ids)
-                self._change(entry.window, lambda shown: shown.prune(pruned, self.placeholder))
+                self._change(entry.window, lambda shown: shown.prune(pruned, self.placeholders))
             case Kept(call_ids=call_ids):
                 self.held = self.held | {*call_ids} if entry.held else self.held - {*call_ids}
                 self._change(0, lambda shown: shown.restore(frozenset(call_ids)))
@@ -246,6 +254,8 @@ class View:
             self._forget_progress(result.call_id)
             self._results[result.call_id] = result
             self._times[result.call_id] = entry.timestamp_ms
+            if entry.command is not None:
+                self._commands[result.call_id] = entry.command
             self._close_batch(entry)
 
     def _close_batch(self, entry: Entry, *, whatever_happened: bool = False) -> None:
@@ -253,7 +263,11 @@ class View:
         if not self._open or (self._waiting and not whatever_happened):
             return
         results = tuple(self._results.get(call.id) or _interrupted_result(call) for call in self._open)
-        outcomes = [ShownResult(result, entry.seq, self._times.get(result.call_id, entry.timestamp_ms)) for result in results]
+        times, commands = self._times, self._commands
+        outcomes = [
+            ShownResult(result, entry.seq, times.get(result.call_id, entry.timestamp_ms), commands.get(result.call_id))
+            for result in results
+        ]
         for _, shown in self._shown.steps:
             shown.outcomes.extend(outcomes)
         self._show(entry, Message("user", results))
@@ -272,6 +286,7 @@ class View:
         self.decided.clear()
         self._results.clear()
         self._times.clear()
+        self._commands.clear()
 
     def _rewind(self, to_seq: int) -> None:
         """Repeat the fold over the entries that led there."""

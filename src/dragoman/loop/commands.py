@@ -20,7 +20,8 @@ from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
 from dragoman.loop.session import SaidBoundary
 from dragoman.loop.timed_commands import start_timed
-from dragoman.values.commands import NO_HOSTS, HostsUsed, Launch, Launched, Reach
+from dragoman.values.commands import Launch, Launched, Reach
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 if TYPE_CHECKING:
     from dragoman.policy.approvals import Approvals

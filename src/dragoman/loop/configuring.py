@@ -79,7 +79,8 @@ def record(harness: Harness, wanted: Configuration) -> None:
         wanted.settings,
         session_id=session.id,
         # Fixed when the session starts: another later would change what was sent.
-        placeholder="" if view.model else harness.placeholder,
+        placeholder="" if view.model else harness.placeholders.commands,
+        other_placeholder="" if view.model else harness.placeholders.others,
         deployment=model.provider.name,
         directories=harness.directories,
         versions=VERSIONS,

@@ -22,8 +22,9 @@ from dragoman.tools.job import call_at_work
 from dragoman.tools.web_settings import NO_RULES
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import Allow, Deny, Intent
-from dragoman.values.commands import GateEnd, HostsUsed, Launched
+from dragoman.values.commands import GateEnd, Launched
 from dragoman.values.messages import ToolCall
+from dragoman.values.record import HostsUsed
 
 MAX_QUESTIONS = 8
 """About different hosts, for one command. After that, unknown hosts are refused."""

@@ -17,6 +17,7 @@ from dragoman.base.beneath import is_inside
 from dragoman.base.places import find_places
 from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
+from dragoman.context.shown import Placeholders
 from dragoman.loop.model import Model, Models, is_doubtful
 from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, Sandboxing, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
@@ -310,9 +311,11 @@ class Harness:
             tell_ended(self.session, emit)
 
     @property
-    def placeholder(self) -> str:
-        """What stands for a pruned result in a new session: what is set, else a few words in the language that was chosen."""
-        return (self.context.prune.placeholder if self.context is not None else "") or str(say("loop.placeholder"))
+    def placeholders(self) -> Placeholders:
+        """What stands for pruned results in a new session: what is set, else a few words in the language that was chosen."""
+        if self.context is not None and self.context.prune.placeholder:
+            return Placeholders(self.context.prune.placeholder)
+        return Placeholders(str(say("loop.placeholder")), str(say("loop.other_placeholder", tool="{tool}")))
 
     @property
     def side_requests(self) -> int:

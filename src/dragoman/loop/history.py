@@ -15,6 +15,7 @@ from dragoman.values.parts import INTERRUPTED, check_roles
 from dragoman.values.record import (
     About,
     AnswerRejected,
+    CommandOutput,
     Compressed,
     Configured,
     Entry,
@@ -130,6 +131,7 @@ class History:
         *,
         session_id: str = "",
         placeholder: str = "",
+        other_placeholder: str = "",
         deployment: str = "",
         directories: Iterable[str] = (),
         versions: Iterable[str] = (),
@@ -148,6 +150,7 @@ class History:
             directories=tuple(directories),
             versions=tuple(versions),
             placeholder=placeholder,
+            other_placeholder=other_placeholder,
             deployment=deployment,
             window=window,
             agent=agent,
@@ -203,8 +206,9 @@ class History:
         saw: tuple[str, ...] = (),
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
+        command: CommandOutput | None = None,
     ) -> ToolFinished:
-        return self.append(ToolFinished(*self.stamp(), result, outcome, display, extras, saw, wrote, repairs))
+        return self.append(ToolFinished(*self.stamp(), result, outcome, display, extras, saw, wrote, repairs, command))
 
     def close_interrupted(self) -> None:
         """Close calls left open by an interrupted session. Started ones may have had effects; nothing is run again automatically."""

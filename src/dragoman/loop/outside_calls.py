@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
 from dragoman.tools.job import call_at_work
+from dragoman.tools.results import prepare_to_send
 from dragoman.values.calls import Allow, Deny, Later, Tool
-from dragoman.values.messages import Text, ToolCall
+from dragoman.values.messages import ToolCall
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness
@@ -26,8 +27,8 @@ async def decide_outside(harness: Harness, call: ToolCall) -> Allow | Deny | Lat
     return await decided if isinstance(decided, Awaitable) else decided
 
 
-async def run_outside(harness: Harness, tool: Tool, call: ToolCall) -> str:
-    """What an allowed call prints."""
+async def run_outside(harness: Harness, tool: Tool, call: ToolCall) -> ToolOutput:
+    """What an allowed call returns, without our keys."""
 
     async def go() -> ToolOutput:
         def show(text: str, *more: object) -> None: ...
@@ -40,4 +41,4 @@ async def run_outside(harness: Harness, tool: Tool, call: ToolCall) -> str:
 
     around = harness.hooks.around if harness.hooks is not None else None
     output = await go() if around is None else await around(call, go)
-    return harness.outputs.hide("\n".join(part.text for part in output.content if isinstance(part, Text)))
+    return await prepare_to_send(output, call.name, harness.outputs)

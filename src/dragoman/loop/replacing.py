@@ -24,7 +24,7 @@ def clear(harness: Harness) -> None:
     if not view.messages:
         return
     model, system, tools, settings = view.model, view.system, view.tools, view.settings
-    session_id, placeholder, deployment, window = view.session_id, view.placeholder, view.deployment, view.window
+    session_id, placeholders, deployment, window = view.session_id, view.placeholders, view.deployment, view.window
     history.rewind(entries[0] if isinstance(entries[0], Started) else 0)
     if model:
         history.configure(
@@ -33,7 +33,8 @@ def clear(harness: Harness) -> None:
             tools,
             settings,
             session_id=session_id,
-            placeholder=placeholder,
+            placeholder=placeholders.commands,
+            other_placeholder=placeholders.others,
             deployment=deployment,
             directories=harness.directories,
             versions=VERSIONS,

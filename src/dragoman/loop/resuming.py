@@ -15,7 +15,7 @@ from dragoman.loop.options import RunOptions
 from dragoman.loop.result import T
 from dragoman.loop.run import Run
 from dragoman.tools.job import CallReport, finished_event
-from dragoman.tools.results import add_edit_note, add_repair_note, prepare_to_send
+from dragoman.tools.results import add_edit_note, add_repair_note, finish_in, prepare_to_send
 from dragoman.tools.returned import to_output
 from dragoman.values.calls import Allow, Deny, Later, ToolOutput
 from dragoman.values.errors import InputError
@@ -86,9 +86,7 @@ class ResumedRun(Run[T]):
         for (call, entry), output in zip(waited, outputs, strict=True):
             result = ToolResult(call.id, call.name, output.content, output.is_error)
             outcome: ToolOutcome = "failed" if output.is_error else "finished"
-            self._harness.ledger.finish_tool(
-                result, outcome, output.display, output.extras, saw=output.saw, wrote=output.wrote, repairs=entry.repairs
-            )
+            finish_in(self._harness.ledger, result, outcome, output, entry.repairs)
             report = CallReport(call, result, outcome, output)
             self._reports.append(report)
             told += ToolCallUpdated(call.id, "error" if output.is_error else "success"), finished_event(report, entry.repairs)

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from dragoman.base.places import find_places
 from dragoman.policy.command_times import RunningTime
-from dragoman.values.commands import GateEnd, HostsUsed, Launched
+from dragoman.values.commands import GateEnd, Launched
+from dragoman.values.record import HostsUsed
 
 
 async def start_timed(starting: Awaitable[Launched], writable: Sequence[str]) -> Launched:

@@ -10,6 +10,8 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.sessions.transcript import ToolCallStep
+from dragoman.values.notes import without_notes
+from dragoman.values.record import CommandOutput
 
 _OLD = ("old_string", "old_str", "old_text", "oldText")
 _NEW = ("new_string", "new_str", "new_text", "newText")
@@ -51,8 +53,11 @@ def _command_of(args: Mapping[str, Any]) -> str:
 
 
 def _output_views(step: ToolCallStep) -> list[CallView]:
+    if step.command is not None and not step.command.background:
+        return _command_views(_fields_of(step.command))
     output = step.output or step.display
-    result = jsontext.decode_object(output) if output.lstrip().startswith("{") else None
+    own = without_notes(output)
+    result = jsontext.decode_object(own) if own.lstrip().startswith("{") else None
     if result is None:
         return [CallView("error" if step.outcome == "failed" else "text", output)]
     if "stdout" in result and "exitCode" in result:
@@ -60,6 +65,15 @@ def _output_views(step: ToolCallStep) -> list[CallView]:
     if isinstance(result.get("output"), str) and isinstance(result.get("metadata"), dict):  # Codex
         return [CallView("text", result["output"]), *_exit_views(result["metadata"].get("exit_code"))]
     return [CallView("text", output)]
+
+
+def _fields_of(command: CommandOutput) -> dict[str, Any]:
+    """As results of an earlier version say it, with the hosts by their names there."""
+    fields: dict[str, Any] = msgspec.to_builtins(command)
+    hosts = fields.pop("hosts", {})
+    if late := hosts.pop("late", ()):
+        fields["allowedLate"] = late
+    return fields | ({"network": hosts} if any(hosts.values()) else {})
 
 
 def _command_views(result: Mapping[str, Any]) -> list[CallView]:

@@ -22,7 +22,7 @@ from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_
 from dragoman.values.calls import Intent, Ledger
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Part, ToolCall, ToolResult
-from dragoman.values.record import FileChange, ToolOutcome, WaitsFor
+from dragoman.values.record import CommandOutput, FileChange, ToolOutcome, WaitsFor
 
 if TYPE_CHECKING:
     from dragoman.sessions.watched_files import SeenAtOnce, WatchedFiles
@@ -99,6 +99,7 @@ class Checkpoints:
         saw: tuple[str, ...] = (),
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
+        command: CommandOutput | None = None,
     ) -> object:
         before = self._open.pop(result.call_id, {})
         files = [*self._find_changes(before), *self._find_watched_changes(result.call_id)]
@@ -106,7 +107,7 @@ class Checkpoints:
         if files or (before and outcome in UNSURE):
             self._ledger.change_files(result.call_id, files)
         self._keep(result.content)
-        return self._ledger.finish_tool(result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs)
+        return self._ledger.finish_tool(result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs, command=command)
 
     async def sync(self) -> None:
         """Save the files that calls are about to change, then sync the ledger. Saving may be slow, so it runs in a thread."""

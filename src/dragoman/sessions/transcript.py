@@ -14,6 +14,7 @@ from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import text_of
 from dragoman.values.record import (
     AnswerRejected,
+    CommandOutput,
     Compressed,
     Configured,
     Entry,
@@ -92,6 +93,8 @@ class ToolCallStep(_Step, frozen=True):
     finished_ms: int = 0
     outside: bool = False
     """It ran a command outside the sandbox."""
+    command: CommandOutput | None = None
+    """As in ToolFinished."""
 
     @property
     def output(self) -> str:
@@ -248,7 +251,12 @@ class _TranscriptReader:
         self._done.add(index)
         outcome = "failed" if entry.outcome == "finished" and entry.result.is_error else entry.outcome
         self._steps[index] = msgspec.structs.replace(
-            step, outcome=outcome, content=entry.result.content, display=entry.display, finished_ms=entry.timestamp_ms
+            step,
+            outcome=outcome,
+            content=entry.result.content,
+            display=entry.display,
+            finished_ms=entry.timestamp_ms,
+            command=entry.command,
         )
 
     def _open(self, call_id: str) -> tuple[int, ToolCallStep | None]:

@@ -17,7 +17,7 @@ from concurrent.futures import CancelledError as FutureCancelled
 from typing import Any, TypeVar
 
 from dragoman.tools.job import call_in_loop
-from dragoman.tools.output import CappedText, Measure, Outputs
+from dragoman.tools.output import CappedText, Outputs
 from dragoman.tools.process import Exit, run_process
 from dragoman.tools.streams import COLUMNS, ROWS
 from dragoman.tools.terminal_text import TerminalText
@@ -76,10 +76,10 @@ class BackgroundCommand:
         code = self.exit.code if self.exit is not None else None
         return CommandState(self.id, self.command, self.state, code, time.monotonic() - self._began_s, self.is_outside)
 
-    def take(self, room: int, measure: Measure = len) -> CappedText:
-        """What it has printed since this was last asked."""
+    def take(self, whole_room: int, cut_room: int) -> CappedText:
+        """What it has printed since this was last asked: see `UnreadOutput.take`."""
         with self._lock:
-            return self._unread.take(room, measure)
+            return self._unread.take(whole_room, cut_room)
 
     @property
     def draws_full_screen(self) -> bool:

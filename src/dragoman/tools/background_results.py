@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dragoman.base import jsontext
-from dragoman.base.visible import escape_hidden, hidden_note
+from dragoman.base.visible import escape_hidden
 from dragoman.tools.background import BackgroundCommand, BackgroundCommands
+from dragoman.tools.command_text import CUT_CHARS, FAILED_CUT_CHARS, WHOLE_CHARS, describe_hidden, write_text
 from dragoman.tools.listening import tell_ports
 from dragoman.tools.output import Outputs
 from dragoman.tools.process import tell_user
@@ -13,9 +14,10 @@ from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import ToolOutput
 from dragoman.values.commands import Launch
 from dragoman.values.messages import Text
+from dragoman.values.record import CommandOutput
 
-_FRAME_CHARS = 500
-"""Size of the JSON around the output."""
+_NOTES_CHARS = 500
+"""Room for what is said besides the output."""
 _TITLE_CHARS = 80
 SHARED_NETWORK = "Later commands reach its ports at 127.0.0.1. Nothing outside the sandbox does, unless the user opens a port."
 OWN_NETWORK = "Nothing outside reaches its ports, other commands neither: to try a server out, start it and ask it in one command."
@@ -53,30 +55,50 @@ def title_of(command: str) -> str:
 
 def _describe(command: BackgroundCommand, outputs: Outputs, remark: str = "", note: str = "") -> ToolOutput:
     now = command.describe()  # before its output is taken: then none comes after its end
-    output = command.take(max(0, outputs.max_chars - _FRAME_CHARS - outputs.note_chars), jsontext.quoted_chars)
-    told: dict[str, object] = {"id": now.id, "status": now.state, "output": output.text}
-    ended = command.exit
+    ended = command.exit if now.state != "running" else None
+    has_failed = bool(ended is not None and ended.code)
+    room = max(0, min(WHOLE_CHARS, outputs.max_chars - _NOTES_CHARS - outputs.note_chars))
+    output = command.take(room, min(room, FAILED_CUT_CHARS if has_failed else CUT_CHARS))
     if now.state != "running":
         if not command.is_told and ended is not None:
             tell_user(ended.notice)
         command.is_told = True
-        if now.exit_code is not None:
-            told["exitCode"] = now.exit_code
-        if ended is not None and ended.signal:
-            told["signal"] = ended.signal
         remark = " ".join(filter(None, (ended.remark, command.explain(output.text[-10_000:])))) if ended is not None else ""
-    if now.is_outside:
-        told["outside"] = True
-    if remark:
-        told["sandbox"] = remark
-    if note:
-        told["note"] = note
-    if hidden := hidden_note(output.text):
-        told["hiddenCharacters"] = f"output {hidden}"
+    told = CommandOutput(
+        output.text,
+        "",
+        now.exit_code if now.state != "running" else None,
+        signal=ended.signal if ended is not None else "",
+        timed_out=now.state == "timed out",
+        outside=now.is_outside,
+        sandbox=remark,
+        background=now.id,
+        status=now.state,
+    )
+    notes = [f"{now.id}: {_state_words(told)}", *_notes_of(told, note)]
     if command.draws_full_screen:
-        told["screen"] = FULL_SCREEN
+        notes.append(FULL_SCREEN)
     text = output.text
     lines = last_lines(text[-10_000:], text.count("\n") + (not text.endswith("\n"))) if text else []
     state = f"{now.id}: {now.state}{f', exit code {now.exit_code}' if now.exit_code else ''}"
     extras = jsontext.dumps({"background": {"id": now.id, "state": now.state, "command": title_of(now.command)}})
-    return ToolOutput((Text(jsontext.dumps(told)),), display="\n".join([state, *lines]), extras=extras, output_file=output.output_file)
+    return ToolOutput(
+        (Text(write_text(text, "", [*notes, *describe_hidden(text, "")])),),
+        display="\n".join([state, *lines]),
+        extras=extras,
+        output_file=output.output_file,
+        command=told,
+    )
+
+
+def _state_words(told: CommandOutput) -> str:
+    if told.status == "running":
+        return "running in the background" if told.stdout else "running in the background, no new output"
+    if told.signal and told.status == "ended":
+        return f"ended by {told.signal}, exit code {told.exit_code}"
+    return told.status if told.exit_code is None else f"{told.status}, exit code {told.exit_code}"
+
+
+def _notes_of(told: CommandOutput, note: str) -> list[str]:
+    outside = "it runs outside the sandbox" if told.status == "running" else "it ran outside the sandbox"
+    return list(filter(None, (outside if told.outside else "", told.sandbox, note)))

@@ -51,6 +51,7 @@ def finished_event(report: CallReport, repairs: tuple[str, ...], *, outside: boo
         repairs=repairs,
         name=report.call.name,
         outside=outside,
+        command=output.command,
     )
 
 

@@ -17,9 +17,6 @@ from dragoman.base.beneath import open_directory, remove_flat_folder, unlink_ben
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.private import require_unshared
 
-Measure = Callable[[str], int]
-"""The size of a text in the unit of the cap: `len`, or its length encoded as JSON."""
-
 _STEP_CHARS = 1_000_000
 """A long text is encoded in steps of this size."""
 _FILE_TAIL_BYTES = 2_000_000
@@ -115,10 +112,10 @@ class Outputs:
 
 
 class Spool:
-    """Takes UTF-8 output in pieces of any size, and holds no more of it in memory than its cap.
+    """Takes UTF-8 output in pieces of any size and saves it: in memory up to the cap, then in a file.
 
-    Bytes that are not UTF-8 are replaced and NULs become `␀`, so the result and the file are always text. How the output was split
-    into pieces makes no difference.
+    Bytes that are not UTF-8 are replaced and NULs become `␀`, so the file is always text. How the output was split into pieces makes no
+    difference.
     """
 
     def __init__(self, outputs: Outputs, label: str) -> None:
@@ -130,57 +127,32 @@ class Spool:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._chars = 0
         self._whole: list[str] = []
-        self._head = ""
-        self._head_chars = outputs.max_chars // 2
-        self._tail_chars = outputs.max_chars - self._head_chars
-        self._tail = _Tail(4 * self._tail_chars)
+        self._is_over = False
         self._file: SpillFile | None = None
 
     def feed(self, data: bytes) -> str:
         """Add one piece; returns what could be decoded of it."""
         return self._add(self._without_keys(self._decoder.decode(data), is_end=False))
 
-    def need(self, measure: Measure = len) -> int:
-        """The measured size of the whole, after the last piece. Beyond the cap it is only a lower bound above the cap."""
-        self.end()
-        if self._file is not None:
-            return max(self._chars, self._outputs.max_chars + 1)
-        return sum(map(measure, self._whole))
-
-    def finish(self, room: int | None = None, measure: Measure = len) -> CappedText:
-        """The whole text if its size is at most `room` (default: the cap), else a head and tail that fit, plus a note."""
-        self.end()
-        room = self._outputs.max_chars if room is None else min(room, self._outputs.max_chars)
-        if self._file is not None:
-            tail = self._tail.last_chars(self._tail_chars)
-            return _truncate_middle(self._head, tail, self._chars, self._file.finish(), room, measure)
-        whole = "".join(self._whole)
-        if measure(whole) <= room:
-            return CappedText(whole)
-        self._spill()
-        assert self._file is not None
-        return _truncate_middle(whole, whole, self._chars, self._file.finish(), room, measure)
-
     def end(self) -> str:
-        """After the last piece: returns what was held back of it."""
-        return self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
+        """After the last piece: returns what was held back of it. The file, if there is one, is complete."""
+        rest = self._add(self._without_keys(self._decoder.decode(b"", final=True), is_end=True))
+        if self._file is not None:
+            self._file.finish()
+        self._is_over = True
+        return rest
 
-    def excerpt(self, head: str, tail: str, chars: int, room: int, measure: Measure = len) -> CappedText:
-        """The head and tail that fit, of a part with so many characters, and a note on where everything so far is saved."""
+    def save(self) -> tuple[str, str]:
+        """Save everything so far: the file (empty if it could not be saved), and a sentence for the model."""
         if self._file is None:
             self._spill()
         assert self._file is not None
-        return _truncate_middle(head, tail, chars, self._file.save(), room, measure)
+        return self._file.save(is_end=self._is_over)
 
     def discard(self) -> None:
         """Drop this output and delete its file."""
         if self._file is not None:
             self._file.discard()
-
-    def close(self) -> None:
-        """After the last piece: the file is complete."""
-        if self._file is not None:
-            self._file.finish()
 
     def _without_keys(self, text: str, *, is_end: bool) -> str:
         if self._hidden is None:
@@ -194,9 +166,7 @@ class Spool:
             return text
         self._chars += len(text)
         if self._file is not None:
-            data = text.encode()
-            self._file.write(data)
-            self._tail.add(data)
+            self._file.write(text.encode())
             return text
         self._whole.append(text)
         if self._chars > self._outputs.max_chars:
@@ -206,50 +176,18 @@ class Spool:
         return text
 
     def _spill(self) -> None:
-        whole = "".join(self._whole)
-        self._whole.clear()
         self._file = self._outputs.new_file(self._label)
-        self._file.write(whole.encode())
-        self._head = whole[: self._head_chars]
-        self._tail.add(whole[self._head_chars :].encode())
+        self._file.write("".join(self._whole).encode())
+        self._whole.clear()
 
 
 # --- head, note, tail ---------------------------------------------------------------------------------------------------
-
-
-def _truncate_middle(head: str, tail: str, chars: int, saved: tuple[str, str], room: int, measure: Measure) -> CappedText:
-    """As much of both ends as fits, with the note between them."""
-    return _join_with_note(_longest_head(head, room // 2, measure), _longest_tail(tail, room - room // 2, measure), chars, saved)
 
 
 def _join_with_note(head: str, tail: str, chars: int, saved: tuple[str, str]) -> CappedText:
     dropped = chars - len(head) - len(tail)
     path, note = saved
     return CappedText(f"{head}\n[{dropped:,} characters left out here. {note}]\n{tail}", path, dropped)
-
-
-def _longest_head(text: str, room: int, measure: Measure) -> str:
-    if measure(text) <= room:
-        return text
-    return text[: _longest(len(text), lambda size: measure(text[:size]) <= room)]
-
-
-def _longest_tail(text: str, room: int, measure: Measure) -> str:
-    if measure(text) <= room:
-        return text
-    return text[len(text) - _longest(len(text), lambda size: measure(text[len(text) - size :]) <= room) :]
-
-
-def _longest(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest size that fits, by binary search: a longer text is never smaller in the measure."""
-    least = 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        if fits(middle):
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 class _Tail:
@@ -276,11 +214,6 @@ class _Tail:
         self._size = len(joined) - excess
         self._pieces = [joined[excess:]]
         return self._pieces[0]
-
-    def last_chars(self, count: int) -> str:
-        """The last characters, at most a quarter of `room`."""
-        last = self.last()
-        return last[_next_char(last) :].decode()[-count:] if count else ""
 
 
 # --- the file that holds the whole --------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from dragoman.base.processes import COOKIE, GRACE_S, Watcher, end_processes
 from dragoman.tools.clock import Clock
 from dragoman.tools.job import call_in_loop
 from dragoman.values.calls import run_at_work
-from dragoman.values.commands import NO_HOSTS, HostsUsed, Launch, Launched, Reach
+from dragoman.values.commands import Launch, Launched, Reach
 from dragoman.values.events import NoticeGiven
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. If it raises, the command is ended and the error propagates."""

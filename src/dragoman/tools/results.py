@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from traceback import format_exception
 
 import msgspec
 
 from dragoman.base import jsontext
 from dragoman.tools.output import Outputs
-from dragoman.values.calls import ToolOutput
-from dragoman.values.messages import Blob, FileRef, Text
+from dragoman.values.calls import Ledger, ToolOutput
+from dragoman.values.messages import Blob, FileRef, Text, ToolResult
+from dragoman.values.notes import EDITED_BEGINS, REPAIRED_BEGINS
 from dragoman.values.parts import NO_OUTPUT
+from dragoman.values.record import CommandOutput, ToolOutcome
 
 MAX_NOTE_CHARS = 4_000
 MAX_ERROR_CHARS = 2_000
@@ -64,13 +67,13 @@ def add_repair_note(output: ToolOutput, repairs: tuple[str, ...]) -> ToolOutput:
     """The model must know how its call was read, and which names to use."""
     told = truncate(jsontext.valid_unicode("; ".join(repairs)), MAX_NOTE_CHARS)
     wanted = "use the names and types that the tool declares" if any("→" in each for each in repairs) else "send valid JSON"
-    note = f"[this call was read with {told}: {wanted}]\n"
+    note = f"{REPAIRED_BEGINS}{told}: {wanted}]\n"
     return msgspec.structs.replace(output, content=tuple(_merge_texts((Text(note), *output.content))))
 
 
 def add_edit_note(output: ToolOutput, arguments: str) -> ToolOutput:
     """The model must know that the arguments were changed, by a person or a hook."""
-    note = f"The arguments of this call were changed before it ran, to {truncate(jsontext.valid_unicode(arguments), MAX_NOTE_CHARS)}\n\n"
+    note = f"{EDITED_BEGINS}{truncate(jsontext.valid_unicode(arguments), MAX_NOTE_CHARS)}\n\n"
     return msgspec.structs.replace(output, content=tuple(_merge_texts((Text(note), *output.content))))
 
 
@@ -95,11 +98,31 @@ async def prepare_to_send(output: object, name: str, outputs: Outputs | None) ->
         display=hide(jsontext.valid_unicode(output.display)),
         extras=hide(jsontext.valid_unicode(output.extras)),
         output_file=file,
+        command=_without_keys(output.command, hide) if output.command is not None else None,
+    )
+
+
+def finish_in(ledger: Ledger, result: ToolResult, outcome: ToolOutcome, output: ToolOutput, repairs: tuple[str, ...]) -> None:
+    """Record the end of a call."""
+    ledger.finish_tool(
+        result,
+        outcome,
+        output.display,
+        output.extras,
+        saw=output.saw,
+        wrote=output.wrote,
+        repairs=repairs,
+        command=output.command,
     )
 
 
 def truncate(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[:max_chars]}… ({len(text):,} characters)"
+
+
+def _without_keys(command: CommandOutput, hide: Callable[[str], str]) -> CommandOutput:
+    stdout, stderr = hide(jsontext.valid_unicode(command.stdout)), hide(jsontext.valid_unicode(command.stderr))
+    return msgspec.structs.replace(command, stdout=stdout, stderr=stderr)
 
 
 def _merge_texts(content: Content) -> list[Text | Blob | FileRef]:

@@ -311,9 +311,7 @@ class Scheduler:
             output = results.add_repair_note(output, job.repairs)
         result = ToolResult(job.call.id, job.call.name, output.content, output.is_error)
         if not job.is_duplicate:
-            self._ledger.finish_tool(
-                result, job.outcome, output.display, output.extras, saw=output.saw, wrote=output.wrote, repairs=job.repairs
-            )
+            results.finish_in(self._ledger, result, job.outcome, output, job.repairs)
         return CallReport(job.call, result, job.outcome, output, job.duration_ms)
 
     def _emit_finished(self, jobs: Sequence[Job]) -> None:

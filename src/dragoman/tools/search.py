@@ -228,11 +228,12 @@ class Grep(_Finder):
         lines: list[str] = []
         left = most
         for path in sorted(matches.found, key=_parts):
-            shown, last = self._workspace.display_path(path), 0
+            lines += ["", self._workspace.display_path(path)] if lines else [self._workspace.display_path(path)]
+            last = 0
             for line in _first(matches.found[path], left, context):
-                if context and lines and line.number != last + 1:
+                if context and last and line.number != last + 1:
                     lines.append("--")
-                lines.append(f"{shown}:{line.number}: {line.text}" if line.is_match else f"{shown}-{line.number}- {line.text}")
+                lines.append(f"{line.number}{':' if line.is_match else '-'} {line.text}")
                 left, last = left - line.is_match, line.number
             if left <= 0:
                 break

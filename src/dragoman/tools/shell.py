@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.base import jsontext
-from dragoman.base.visible import escape_hidden, hidden_note
+from dragoman.base.visible import escape_hidden
 from dragoman.tools.child_environment import child_environment, find_program, path_outside
 from dragoman.tools.description import load_description
 from dragoman.tools.job import call_at_work
-from dragoman.tools.output import CappedText, Outputs, Spool
+from dragoman.tools.output import Outputs
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput, WriteApproval
-from dragoman.values.messages import Text, ToolSpec
+from dragoman.values.messages import ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
+    from dragoman.tools.command_text import CommandStream
     from dragoman.tools.left_running import Leavable
     from dragoman.tools.process import Exit, Take
     from dragoman.tools.terminal_text import TerminalText
@@ -34,8 +34,6 @@ _TITLE_CHARS = 100
 GRACE_S = 1.0
 """How long the first output of a background command is waited for."""
 MAX_WAIT_S = 60.0
-_JSON_FRAME_CHARS = 160
-"""Size of the JSON around the two outputs: names, quotes, exit code, signal."""
 
 _BACKGROUND = {"background": {"type": "boolean", "description": "For servers and watchers: return at once, read it with shell_output."}}
 _WRITES = {"writes": {"type": "boolean", "description": "It changes files: if that needs approval, ask at once."}}
@@ -217,12 +215,14 @@ class RunShell:
         before: Exit | None = None,
     ) -> ToolOutput:
         """`before`: how it ended with the workspace read-only, if it runs again. Raises OSError."""
-        from dragoman.tools.left_running import Leavable  # none of them is needed before a command is run
+        from dragoman.tools.command_results import advise_after, ended_output  # none of them is needed before a command is run
+        from dragoman.tools.command_text import CommandStream
+        from dragoman.tools.left_running import Leavable
         from dragoman.tools.shell_screen import ShellScreen
         from dragoman.tools.writing import RAN_AGAIN, tell_runs
 
         tty, reach = bool(args.get("tty")), self._reach(allowed)
-        stdout, stderr = self._outputs.spool("stdout"), self._outputs.spool("stderr")
+        stdout, stderr = CommandStream(self._outputs, "stdout"), CommandStream(self._outputs, "stderr")
         screen = ShellScreen(show)
         terminal = _new_terminal() if tty else None
         call, leavable, after = call_at_work.get(), None, None
@@ -271,7 +271,17 @@ class RunShell:
             remark = " ".join(filter(None, (remark, self._explain(ended, screen.end, directory, reach))))
         if before is not None:
             remark = f"{RAN_AGAIN} {remark}".strip()
-        output = _to_output(ended, stdout, stderr, self._outputs, screen.summary(ended, timeout_s), remark, is_outside=allowed is not None)
+        output = ended_output(
+            ended,
+            stdout,
+            stderr,
+            self._outputs,
+            display=screen.summary(ended, timeout_s),
+            remark=remark,
+            is_outside=allowed is not None,
+            after_s=timeout_s,
+            advice=advise_after(timeout_s, MAX_TIMEOUT_S, has_background=self._background is not None),
+        )
         runs: list[tuple[Reach, Exit]] = [("read-only", before), (reach, ended)] if before is not None else [(reach, ended)]
         return msgspec.structs.replace(output, extras=tell_runs(runs))
 
@@ -349,14 +359,15 @@ class RunShell:
         return await (running if leavable is None else leavable.wait(running))
 
     async def _hand_over(
-        self, leavable: Leavable, command: str, stdout: Spool, stderr: Spool, allowed: OutsideRun | None, *, tty: bool
+        self, leavable: Leavable, command: str, stdout: CommandStream, stderr: CommandStream, allowed: OutsideRun | None, *, tty: bool
     ) -> ToolOutput:
         """The call is over, and the command is not."""
         from dragoman.tools.background_results import describe_start
         from dragoman.tools.left_running import NOTE
 
-        out, err = _cap_both(stdout, stderr, self._outputs)
-        printed = out.text + err.text
+        stdout.end()
+        stderr.end()
+        printed = "".join(stream.cut(self._outputs.max_chars // 2).text for stream in (stdout, stderr))
         adopted = await leavable.hand_over(command, printed.replace("\n", "\r\n") if tty else printed, tty=tty)
         adopted.is_outside = allowed is not None
         self._has_started = True
@@ -491,48 +502,3 @@ def _new_terminal() -> TerminalText:
     from dragoman.tools.terminal_text import TerminalText
 
     return TerminalText(ROWS, COLUMNS)
-
-
-def _to_output(ended: Exit, stdout: Spool, stderr: Spool, outputs: Outputs, display: str, remark: str, *, is_outside: bool) -> ToolOutput:
-    out, err = _cap_both(stdout, stderr, outputs)
-    result: dict[str, object] = {"stdout": out.text, "stderr": err.text, "exitCode": ended.code}
-    if ended.signal:
-        result["signal"] = ended.signal
-    if ended.timed_out:
-        result["timedOut"] = True
-    if is_outside:
-        result["outside"] = True
-    if remark:
-        result["sandbox"] = remark
-    if ended.hosts.reached or ended.hosts.refused:
-        result["network"] = {"reached": ended.hosts.reached, "refused": ended.hosts.refused}
-    if ended.hosts.late:
-        result["allowedLate"] = ended.hosts.late
-    if hidden := _hidden_in(out.text, err.text):
-        room = outputs.max_chars - len(jsontext.dumps(result)) - len(hidden) - 40
-        result["hiddenCharacters"] = hidden if room >= 0 else "yes"
-    return ToolOutput(
-        (Text(jsontext.dumps(result)),),
-        display=display,
-        is_error=ended.timed_out,
-        error_type="timed_out" if ended.timed_out else "",
-        output_file=out.output_file or err.output_file,
-    )
-
-
-def _hidden_in(stdout: str, stderr: str) -> str:
-    return "; ".join(f"{name} {note}" for name, text in (("stdout", stdout), ("stderr", stderr)) if (note := hidden_note(text)))
-
-
-def _cap_both(stdout: Spool, stderr: Spool, outputs: Outputs) -> tuple[CappedText, CappedText]:
-    """Cap both outputs so that their JSON together stays within the cap. What one does not need goes to the other."""
-    room = max(0, outputs.max_chars - _JSON_FRAME_CHARS)
-    out, err = stdout.need(jsontext.quoted_chars), stderr.need(jsontext.quoted_chars)
-    half = room // 2
-    out_room = max(half, room - err)
-    err_room = max(half, room - out)
-    note = outputs.note_chars
-    return (
-        stdout.finish(out_room if out <= out_room else out_room - note, jsontext.quoted_chars),
-        stderr.finish(err_room if err <= err_room else err_room - note, jsontext.quoted_chars),
-    )

@@ -9,7 +9,7 @@ from dragoman.base.visible import escape_hidden
 from dragoman.tools.process import Exit
 from dragoman.tools.writing import HeadAndTail
 from dragoman.values.calls import Show
-from dragoman.values.commands import HostsUsed
+from dragoman.values.record import HostsUsed
 
 _LINES = 20
 _LINE_CHARS = 500

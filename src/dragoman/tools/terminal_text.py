@@ -25,19 +25,17 @@ _ALTERNATE = frozenset({"47", "1047", "1049"})
 _TAB = 8
 
 
-class _Row:
+class TerminalRow:
+    """One row of the screen."""
+
     __slots__ = ("cells", "is_told", "is_wrapped")
 
     def __init__(self) -> None:
         self.cells: list[str] = []
-        """One character each; a wide one has an empty cell behind it."""
+        """One character each; a wide one has an empty cell behind it, a tab up to seven."""
         self.is_told = False
         self.is_wrapped = False
         """Whether its text goes on in the next row."""
-
-    def text(self) -> str:
-        whole = "".join(self.cells)
-        return whole if self.is_wrapped else whole.rstrip(" ") + "\n"
 
 
 class TerminalText:
@@ -52,13 +50,16 @@ class TerminalText:
         self._held = ""
         self._is_in_string = False
         self._gone: list[str] = []
-        self._behind: tuple[list[_Row], int, int] | None = None
+        self._behind: tuple[list[TerminalRow], int, int] | None = None
         self._reset()
 
     def feed(self, data: bytes, *, is_end: bool = False) -> str:
         """What has left the screen with this, and will not change any more."""
-        text = self._held + self._decoder.decode(data, final=is_end)
-        self._held = ""
+        return self.write(self._decoder.decode(data, final=is_end), is_end=is_end)
+
+    def write(self, text: str, *, is_end: bool = False) -> str:
+        """The same for what is decoded."""
+        text, self._held = self._held + text, ""
         position = 0
         while position < len(text):
             if self._is_in_string:
@@ -84,7 +85,7 @@ class TerminalText:
         said: list[str] = []
         for row in rows[: last + 1]:
             if not row.is_told:
-                said.append(row.text())
+                said.append(self._text_of(row))
                 row.is_told = True
         return "".join(said)
 
@@ -92,8 +93,12 @@ class TerminalText:
         """The screen as it looks."""
         return ["".join(row.cells).rstrip(" ") for row in self._screen]
 
+    def _text_of(self, row: TerminalRow) -> str:
+        whole = "".join(row.cells)
+        return whole if row.is_wrapped else whole.rstrip(" ") + "\n"
+
     def _reset(self) -> None:
-        self._screen = [_Row() for _ in range(self.rows)]
+        self._screen = [TerminalRow() for _ in range(self.rows)]
         self._x = self._y = 0
         self._top, self._bottom = 0, self.rows - 1
         self._saved = (0, 0)
@@ -198,14 +203,14 @@ class TerminalText:
         """Upwards; lines that leave at the top of the screen are emitted, unless they were before."""
         for _ in range(min(count, self._bottom - self._top + 1)):
             row = self._screen.pop(self._top)
-            self._screen.insert(self._bottom, _Row())
+            self._screen.insert(self._bottom, TerminalRow())
             if self._top == 0 and not row.is_told and not self.is_full_screen:
-                self._gone.append(row.text())
+                self._gone.append(self._text_of(row))
 
     def _scroll_down(self, count: int) -> None:
         for _ in range(min(count, self._bottom - self._top + 1)):
             self._screen.pop(self._bottom)
-            self._screen.insert(self._top, _Row())
+            self._screen.insert(self._top, TerminalRow())
 
     def _escape(self, char: str) -> None:
         if char == "D":
@@ -250,7 +255,7 @@ class TerminalText:
         self.is_full_screen = is_on
         if is_on:
             self._behind = (self._screen, self._x, self._y)
-            self._screen = [_Row() for _ in range(self.rows)]
+            self._screen = [TerminalRow() for _ in range(self.rows)]
         elif self._behind is not None:
             (self._screen, self._x, self._y), self._behind = self._behind, None
             self._top, self._bottom = 0, self.rows - 1
@@ -303,7 +308,7 @@ class TerminalText:
 
     def _blank(self, numbers: range) -> None:
         for number in numbers:
-            self._screen[number] = _Row()
+            self._screen[number] = TerminalRow()
 
     def _erase_line(self, args: list[int]) -> None:
         row = self._screen[self._y]
@@ -314,7 +319,7 @@ class TerminalText:
         elif args[0] == 1:
             self._erase(0, self._x + 1)
         elif args[0] == 2:
-            self._screen[self._y] = row = _Row()
+            self._screen[self._y] = row = TerminalRow()
         row.is_told = False
 
     def _erase(self, start: int, end: int) -> None:
@@ -351,14 +356,14 @@ class TerminalText:
         if self._top <= self._y <= self._bottom:
             for _ in range(min(args[0] or 1, self._bottom - self._y + 1)):
                 self._screen.pop(self._bottom)
-                self._screen.insert(self._y, _Row())
+                self._screen.insert(self._y, TerminalRow())
             self._x = 0
 
     def _delete_lines(self, args: list[int]) -> None:
         if self._top <= self._y <= self._bottom:
             for _ in range(min(args[0] or 1, self._bottom - self._y + 1)):
                 self._screen.pop(self._y)
-                self._screen.insert(self._bottom, _Row())
+                self._screen.insert(self._bottom, TerminalRow())
             self._x = 0
 
     def _scroll_up(self, args: list[int]) -> None:
@@ -393,9 +398,14 @@ _SEQUENCES: dict[str, Callable[[TerminalText, list[int]], None]] = {
 
 
 def _split_wide(cells: list[str], place: int) -> None:
-    """If a wide character stands across this column, blanks replace both halves."""
+    """If a wide character or a tab stands across this column, blanks replace all of it."""
     if 0 < place < len(cells) and not cells[place]:
-        cells[place - 1] = cells[place] = " "
+        start = end = place
+        while start and not cells[start]:
+            start -= 1
+        while end < len(cells) and not cells[end]:
+            end += 1
+        cells[start:end] = " " * (end - start)
 
 
 def _width(char: str) -> int:

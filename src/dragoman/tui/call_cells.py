@@ -21,6 +21,7 @@ from dragoman.tui.wrap import CODE_MARK, beside, fit, wrap, wrap_code
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
+from dragoman.values.record import CommandOutput
 
 _TELLING_ROWS = 2
 """How many rows a telling line of a failed command may take."""
@@ -88,9 +89,11 @@ def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
     return msgspec.structs.replace(changed, output=output, line_count=_count(output))  # of two runs, the last one's
 
 
-def recall(call: ToolCall, state: State, display: str, result: str, *, outside: bool = False) -> CallCell:
+def recall(
+    call: ToolCall, state: State, display: str, result: str, *, command: CommandOutput | None = None, outside: bool = False
+) -> CallCell:
     """A call from before, as its record tells it."""
-    output, code, notes = _split_result(call.name, result)
+    output, code, notes = _split_result(call.name, command, result)
     return CallCell(call, state, display=display, output=output, line_count=_count(output), exit_code=code, notes=notes, outside=outside)
 
 
@@ -349,12 +352,12 @@ def _count(output: str) -> int:
 
 
 def _result_of(event: ToolCallFinished) -> tuple[str, int | None, tuple[str, ...]]:
-    """What a command put out, its exit code, and what stopped it: the model is given all as JSON."""
-    return _split_result(event.name, result_text(event))
+    """What a command put out, its exit code, and what stopped it."""
+    return _split_result(event.name, event.command, result_text(event))
 
 
-def _split_result(name: str, text: str) -> tuple[str, int | None, tuple[str, ...]]:
-    if name != "run_shell" and not text.startswith('{"stdout":'):
+def _split_result(name: str, command: CommandOutput | None, text: str) -> tuple[str, int | None, tuple[str, ...]]:
+    if name != "run_shell" and (command is None or command.background) and not text.startswith('{"stdout":'):
         return text, None, ()
-    result = read_command_result(text)
+    result = read_command_result(command, text)
     return result.output, result.exit_code, result.notes

@@ -122,7 +122,7 @@ def _lines_of(step: Step, columns: int) -> list[Line]:
 
 def _cell_of(step: ToolCallStep) -> CallCell:
     states: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
-    return recall(step.call, states.get(step.outcome, "failed"), step.display, step.output, outside=step.outside)
+    return recall(step.call, states.get(step.outcome, "failed"), step.display, step.output, command=step.command, outside=step.outside)
 
 
 def _text_of(parts: Sequence[Part]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, Text, ToolCall, ToolResult, ToolSpec
-from dragoman.values.record import ToolOutcome, WaitsFor
+from dragoman.values.record import CommandOutput, ToolOutcome, WaitsFor
 from dragoman.values.usage import Usage
 
 
@@ -49,6 +49,8 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """Files whose whole content is in the arguments of the call."""
     hand_over: TakesOver | None = None
     """The agent that has the conversation from the next request on."""
+    command: CommandOutput | None = None
+    """Of a command: what it printed and how it ended, for the record."""
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -313,6 +315,7 @@ class Ledger(Protocol):
         saw: tuple[str, ...] = (),
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
+        command: CommandOutput | None = None,
     ) -> object: ...
 
     async def sync(self) -> None: ...

@@ -7,17 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-
-class HostsUsed(msgspec.Struct, frozen=True):
-    """Which hosts a command in the sandbox asked for: `example.org`, or `example.org:8080` if the port is not one of the web's."""
-
-    reached: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    late: tuple[str, ...] = ()
-    """Allowed by the user when the command, or the program in it that asked, had given up waiting."""
-
-
-NO_HOSTS = HostsUsed()
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 # Told to the model of a command that ran with the workspace read-only; the user is told the second in their language.
 WAS_READ_ONLY = "The workspace was read-only for this run"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.values.messages import Citation, FinishReason, Part, Response, Text, ToolCall, ToolResult
-from dragoman.values.record import ToolOutcome
+from dragoman.values.record import CommandOutput, ToolOutcome
 from dragoman.values.usage import Usage
 
 # --- provider → turn: a closed union -------------------------------------------------------------------------------------
@@ -221,6 +221,8 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     """The tool's name."""
     outside: bool = False
     """It ran a command outside the sandbox."""
+    command: CommandOutput | None = None
+    """Of a command: what it printed and how it ended."""
 
     @property
     def text(self) -> str:

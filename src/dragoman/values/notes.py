@@ -27,7 +27,19 @@ ACTIVATE_SKILL = "activate_skill"
 """The tool that gives the model a skill. Its results are never pruned, and a summary keeps them."""
 SKILL_BEGINS, SKILL_ENDS = '<skill name="', "</skill>"
 """Around a skill, as the model gets it from the tool or from the user."""
+REPAIRED_BEGINS, EDITED_BEGINS = "[this call was read with ", "The arguments of this call were changed before it ran, to "
+"""The notes that may stand before a result."""
+_COMMAND_BEGINS = '\n{"stdout":'
 LOOP_NOTE = "You seem to be going in circles: {what}. Stop and think: take another way, or answer with what you have."
+
+
+def without_notes(result: str) -> str:
+    """The result of a command as an earlier version gave it to the model, as JSON, without the notes that may stand before it. Anything
+    else as it is."""
+    if not result.startswith((REPAIRED_BEGINS, EDITED_BEGINS)):
+        return result
+    start = result.rfind(_COMMAND_BEGINS)  # inside the JSON there is no newline
+    return result[start + 1 :] if start >= 0 else result
 
 
 def is_setup(about: About) -> bool:

@@ -57,6 +57,9 @@ class Configured(_Entry, frozen=True, tag="configured"):
     versions: tuple[str, ...] = ()
     placeholder: str = ""
     """The placeholder for pruned results, fixed for the session; empty: the library's default."""
+    other_placeholder: str = ""
+    """The same for results of tools that run no commands, with `{tool}` for the tool's name; empty: `placeholder` stands for these too, as
+    in logs of an earlier version. Heeded where `placeholder` is set."""
     deployment: str = ""
     """The deployment that serves the model, as in `deployment/model`."""
     window: int = 0
@@ -150,6 +153,44 @@ ToolOutcome = Literal["finished", "failed", "cancelled", "refused", "not_run", "
 """`refused`: rules or a person did not allow it. Logs of an earlier version have `not_run` for it."""
 
 
+class HostsUsed(msgspec.Struct, frozen=True):
+    """Which hosts a command in the sandbox asked for: `example.org`, or `example.org:8080` if the port is not one of the web's."""
+
+    reached: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    """Allowed by the user when the command, or the program in it that asked, had given up waiting."""
+
+
+NO_HOSTS = HostsUsed()
+
+
+class CommandOutput(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a command printed, and how it ended: on the record as it was, beside the text that the model is given.
+
+    The streams are as they came, colours and redraws included. Of a very long one the middle is left out, and `output_file` of its result
+    names the file with the whole.
+    """
+
+    stdout: str
+    """All that it printed, where it has a terminal or runs in the background."""
+    stderr: str
+    exit_code: int | None = msgspec.field(name="exitCode")
+    """As in a shell: 128 + n if signal n ended it. None: it has not ended, or nobody knows how."""
+    signal: str = ""
+    """`SIGKILL` …, if a signal ended it."""
+    timed_out: bool = msgspec.field(default=False, name="timedOut")
+    outside: bool = False
+    """It ran outside the sandbox."""
+    sandbox: str = ""
+    """What the sandbox stopped or undid, in a sentence."""
+    hosts: HostsUsed = NO_HOSTS
+    background: str = ""
+    """The id of a command that goes on in the background, or did."""
+    status: str = ""
+    """How that one is: `running`, `ended`, `stopped` …"""
+
+
 class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     """The one result of a call. A result's age counts from this entry's timestamp."""
 
@@ -165,6 +206,8 @@ class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     """Files whose whole content is in the arguments of the call."""
     repairs: tuple[str, ...] = ()
     """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
+    command: CommandOutput | None = None
+    """Of a command: what it printed and how it ended. None also in logs of an earlier version: there the result is JSON that says it."""
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.policy.sandbox.refusal_words import read_sentence, sentence
 from dragoman.policy.sandbox.refusals import Circumstances, explain
 from dragoman.policy.sandbox.refused_paths import PathLimits
-from dragoman.values.commands import HostsUsed
+from dragoman.values.record import HostsUsed
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import socket
@@ -26,6 +25,7 @@ from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 from system_parts import require_program
+from told_commands import told_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
@@ -160,8 +160,7 @@ def test_the_listener_inside_is_passed_out(level: int, tmp_path: Path) -> None:
 def shell(sandbox: Sandbox, folder: Path, **args: Any) -> tuple[RunShell, Mapping[str, Any]]:
     tool = RunShell(Workspace(folder), Outputs(str(folder.parent / "outputs"), 40_000), launch=lambda: sandbox)
     output = asyncio.run(tool.run(args, lambda text: None))
-    part = output.content[0]
-    return tool, json.loads(part.text)  # type: ignore[union-attr]
+    return tool, told_of(output)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -34,6 +34,7 @@ LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 ALWAYS_LOADED = {
     "http.too_many_open": "too many files and connections are open in this process; run fewer agents at once, or allow more (ulimit -n)",
+    "loop.other_placeholder": "(the result of {tool} was removed to save room: call it again if you need it)",
     "loop.placeholder": "(outdated output, removed to save room)",
     "providers.no_search": "{deployment} cannot search by itself over Chat Completions; use responses/, gemini/ or anthropic/",
     "values.provider_error": "{where}{message}{status}{request}",

@@ -11,6 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.names import TOOL_EVENTS, Event, tool_name_for
+from dragoman.values.record import CommandOutput
 
 _MODES = {"default": "default", "plan": "plan", "auto-edit": "acceptEdits", "auto": "bypassPermissions"}
 """Our modes of approval as the others call them."""
@@ -95,31 +96,31 @@ def _details(hook: Hook, occasion: Occasion) -> dict[str, Any]:
             details |= {"notification_type": "ToolPermission", "details": {}}
         elif occasion.event in ("PostToolUse", "PostToolUseFailure"):
             text = details.pop("text", "")
+            details.pop("command", None)
             error = {"error": {"message": text}} if occasion.event == "PostToolUseFailure" else {}
             details = {"tool_response": {"llmContent": text, "returnDisplay": text, **error}}
         return details
     if occasion.event == "PostToolUse":
-        details["tool_response"] = _response(occasion, details.pop("text", ""))
+        details["tool_response"] = _response(occasion, details.pop("text", ""), details.pop("command", None))
     elif occasion.event == "PostToolUseFailure":
         details |= {"error": details.pop("text", ""), "is_interrupt": False}
+        details.pop("command", None)
     return details
 
 
-def _response(occasion: Occasion, text: str) -> dict[str, Any]:
+def _response(occasion: Occasion, text: str, command: CommandOutput | None) -> dict[str, Any]:
     """A result in the fields that hooks look at."""
     if occasion.subject == "run_shell":
-        return {**_streams(text), "interrupted": False, "isImage": False}
+        return {**_streams(text, command), "interrupted": False, "isImage": False}
     path = _with_whole_paths(occasion).get("file_path")
     return {"success": True, "content": text, **({"filePath": path} if path else {})}
 
 
-def _streams(text: str) -> dict[str, Any]:
-    """What a command wrote, out of the JSON that the model is told."""
-    told = jsontext.decode_object(text)
-    if told is None or not isinstance(told.get("stdout"), str):
+def _streams(text: str, command: CommandOutput | None) -> dict[str, Any]:
+    """What a command wrote, and how it ended; what the model is told, where it goes on in the background or did not run."""
+    if command is None or command.background:
         return {"stdout": text, "stderr": ""}
-    code = {"exitCode": told["exitCode"]} if "exitCode" in told else {}
-    return {"stdout": told["stdout"], "stderr": told.get("stderr", ""), **code}
+    return {"stdout": command.stdout, "stderr": command.stderr, "exitCode": command.exit_code}
 
 
 def encode_input(hook: Hook, occasion: Occasion) -> bytes:

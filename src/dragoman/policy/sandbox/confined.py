@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.policy.sandbox.findings import Remarks
 from dragoman.policy.sandbox.running import Running
-from dragoman.values.commands import NO_HOSTS, GateEnd, HostsUsed, Launched
+from dragoman.values.commands import GateEnd, Launched
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 
 class Confined(Launched):

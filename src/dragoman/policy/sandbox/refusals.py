@@ -15,7 +15,8 @@ import msgspec
 from dragoman.base.beneath import is_inside
 from dragoman.policy.sandbox.refusal_words import Kind, sentence
 from dragoman.policy.sandbox.refused_paths import PathLimits, paths_in
-from dragoman.values.commands import NO_HOSTS, HostsUsed, Reach
+from dragoman.values.commands import Reach
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 _READ_LINES = 200
 _DENIED = r"(?:permission denied|operation not permitted)"

@@ -26,7 +26,8 @@ from dragoman.policy.sandbox.refusals import Circumstances, explain, is_about_wr
 from dragoman.policy.sandbox.refused_paths import PathLimits
 from dragoman.policy.sandbox.repositories import main_folders
 from dragoman.policy.sandbox.survey import Survey
-from dragoman.values.commands import NO_HOSTS, HostsUsed, Launched, Reach
+from dragoman.values.commands import Launched, Reach
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 _TRIES = 3
 

@@ -18,7 +18,8 @@ from dragoman.policy.sandbox.detection import EXTERNAL, SEATBELT, Detected
 from dragoman.policy.sandbox.environment import keep_for_external, rebuild
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.policy.sandbox.seatbelt import PROGRAM, profile, wrap
-from dragoman.values.commands import NO_HOSTS, GateEnd, HostsUsed, Launched, Reach
+from dragoman.values.commands import GateEnd, Launched, Reach
+from dragoman.values.record import NO_HOSTS, HostsUsed
 
 _TRIAL = 'echo inside > "$1/trial" && { ! echo outside > "$2/trial"; } 2>/dev/null'
 _TRIAL_S = 10.0

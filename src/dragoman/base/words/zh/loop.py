@@ -1,6 +1,7 @@
 """The library: agents, their sessions and runs."""
 
 TEXTS = {
+    "loop.other_placeholder": "（为节省空间，{tool} 的结果已移除；需要时请再次调用）",
     "loop.placeholder": "此命令返回内容已过时",
     # --- agents and sessions
     "loop.not_a_provider": "{kind} 既不是模型名称，也不是 dragoman.Provider；请指定模型，或继承该类并给出其对象",
