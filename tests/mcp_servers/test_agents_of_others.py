@@ -200,7 +200,7 @@ def test_one_that_only_reads_runs_commands_that_read(quay: Quay, serve: Serve) -
     commands = [("run_shell", {"command": line, "description": "x"}) for line in ("cat old.txt", "cat old.txt > new.txt")]
     done = attempt(quay, serve, {ASKED: script(calls(task()), "text: Done."), ORDER: script(calls(*commands), "text: Tried.")})
     first, second = inner_results(done)
-    assert '"stdout":"old' in first.replace(" ", "")
+    assert first.startswith("old")
     assert ".codex/agents/helper.toml" in second
     assert not (place.work / "new.txt").exists()
 

@@ -49,8 +49,8 @@ def test_each_tool_that_shows_content_says_what_is_hidden_in_it(tmp_path: Path) 
         assert "1 zero-width spaces (line 1), 4 tag characters (line 2), 1 bidirectional controls (line 3)" in told
     assert "1 bidirectional controls (line 3)" in part
     assert "zero-width" not in part.partition("holds")[2]
-    assert "1 zero-width spaces (line 1), 1 bidirectional controls (line 2)" in found
-    assert "hiddenCharacters" in printed
+    assert "1 zero-width spaces (line 2), 1 bidirectional controls (line 3)" in found
+    assert "[the output holds characters that are not seen" in printed
     assert "4 tag characters (line 2)" in printed
     assert ordinary == "👩‍🚀 می‌خواهم\n"
 

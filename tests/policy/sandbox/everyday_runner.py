@@ -20,8 +20,9 @@ from dragoman.loop.options import ApprovalOptions, Sandboxing, ToolOptions, Work
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.testing import ScriptedProvider
 from dragoman.values.calls import Allow, Deny, Intent
-from dragoman.values.messages import ToolCall, ToolResult
+from dragoman.values.messages import ToolCall
 from policy.sandbox.everyday_tools import ORDER, ROWS, Row, Step
+from told_commands import told_in
 
 TIMEOUT_S = 120
 GIT = "git init -q -b main && echo one > a && git add a && git -c user.name=n -c user.email=e commit -qm first"
@@ -59,8 +60,7 @@ async def run_steps(level: int, folder: Path, steps: list[Step], outside: str = 
                 ran.append(await ask_from_outside(agent, step))
             else:
                 await agent.run("go on")
-                told = [part.text for message in provider.requests[-1].messages for part in message.parts if isinstance(part, ToolResult)]
-                seen = json.loads(told[-1]) if told[-1].startswith("{") else {"refused": told[-1]}
+                seen = told_in(agent.history.entries)[-1]
                 ran.append(Ran(step.command, judge(step, seen, asked), list(asked), seen))
             if ORDER.index(ran[-1].needed) >= ORDER.index("host"):
                 break
