@@ -52,7 +52,7 @@ def test_a_command_reads_unasked_and_is_refused_to_write_with_what_to_do(place: 
         pytest.skip("no sandbox of level 1 or 2 works here")
     assert "--allow allows commands (--allow 'pytest *'), --approval auto all of them inside the sandbox" in done.err
     told = json.dumps(asked.requests[-1]["messages"])
-    assert "read\\\\n" in told
+    assert '"text": "read"' in told or '"content": "read"' in told
     assert "nobody can be asked here" in told
     assert not (place.work / "made").exists()
 

@@ -121,7 +121,7 @@ def test_three_tool_rounds_with_parallel_reads_and_a_write_barrier(desk: Desk) -
     first = told_results(ended.requests[1].body)
     assert [text.strip()[-1] for text in first] == ["a", "b", "c"]
     searched, wrote, read, listed = told_results(ended.requests[2].body)[3:]
-    assert "b.txt:1" in searched
+    assert searched == "b.txt\n1: this is b"
     assert "made by the model" in read, f"the write came first: {wrote}"
     assert "new" in listed
     assert (desk.workspace / "new/d.txt").read_text() == "made by the model\n"
