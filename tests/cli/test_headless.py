@@ -42,11 +42,12 @@ def test_on_a_pipe_only_the_last_turn_is_the_answer(place: Place, serve: Serve) 
     assert (done.code, done.out, done.err) == (0, "It says alpha.\n", "")
 
 
-def test_where_the_last_turn_says_nothing_the_one_before_is_the_answer(place: Place, serve: Serve) -> None:
+def test_where_the_last_turn_says_nothing_it_is_asked_for_once_more(place: Place, serve: Serve) -> None:
     (place.work / "a.txt").write_text("alpha")
-    serve(script(["text: Done, I think.", calls(("read_file", {"file_path": "a.txt"}))], "finish: stop"))
+    reads = ["text: Done, I think.", calls(("read_file", {"file_path": "a.txt"}))]
+    serve(script(reads, "finish: stop", "text: Yes, done."))
     done = place.ask()
-    assert (done.code, done.out) == (0, "Done, I think.\n")
+    assert (done.code, done.out) == (0, "Yes, done.\n")
 
 
 def test_control_characters_reach_a_pipe_as_they_are(place: Place, serve: Serve) -> None:

@@ -350,8 +350,9 @@ class CallApproval:
         scope = escape_hidden(self._intent.scope, one_line=True)
         if is_about_host(self._call):
             return say("reach_it", host=scope)
-        names = {"edit": say("covers_edits"), "execute": say("covers_command")}
-        covers = names.get(self._kind) or say("covers_scope" if scope else "covers_tool", name=self._call.name, scope=scope)
+        name = self._call.name
+        covers = say("covers_scope", name=name, scope=scope) if scope else say("covers_tool", name=name)
+        covers = {"edit": say("covers_edits"), "execute": say("covers_command")}.get(self._kind, covers)
         begins = say("or_beginning", prefix=escape_hidden(self._intent.prefix, one_line=True)) if self._intent.prefix else ""
         begins += say("or_write") if _can_let_write(self._intent) else ""
         return say("run_it", covers=covers, begins=begins)

@@ -222,7 +222,8 @@ def _covers(question: Question) -> str:
     scope = _titled(question.intent.scope)
     if question.kind == "host":
         return say("tui.covers_host", host=scope)
-    return say("covers_scope" if scope else "tui.covers_tool", name=_titled(question.call.name), scope=scope)
+    name = _titled(question.call.name)
+    return say("covers_scope", name=name, scope=scope) if scope else say("tui.covers_tool", name=name)
 
 
 def answered(key: str, columns: int) -> Line:

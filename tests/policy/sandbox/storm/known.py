@@ -114,6 +114,9 @@ KNOWN = {
         "in home", shell(_READ_OTHERS), shell(_READ_OTHERS, writes=True), traits=("passes for a toolchain",), way="default, no"
     ),
     "the same by commands that write": _in("in home", shell(_READ_OTHERS), traits=("passes for a toolchain",)),
+    "commands that need to write run again after a yes": _in(
+        "in home", *(shell(plant) for plant in PLANTS), shell("mkdir -p made && touch made/a"), way="default, yes", traits=("dotfiles",)
+    ),
     "nothing is written without a yes": _in("in home", *(shell(plant) for plant in PLANTS), way="default, no", traits=("dotfiles",)),
 }
 """By what happens in them."""

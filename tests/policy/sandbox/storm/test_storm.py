@@ -40,7 +40,7 @@ def test_nothing_outside_changes_whatever_is_done(level: int, user: str) -> None
         shown = [describe(shrink(worker, each), f"level {level}, {user}") for each in found]
         assert not shown, "\n\n".join(["", *shown])
         assert worker.refused < EACH // 2, "most must really run"
-        require_happened(worker, "ran outside", *(("ran again", "read-only") if level != 3 else ()))
+        require_happened(worker, "ran outside", *(("read-only",) if level != 3 else ()))
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -50,7 +50,7 @@ def test_what_once_did_harm_does_none(level: int, user: str) -> None:
         found = {name: Found(sequence, findings) for name, sequence in KNOWN.items() if (findings := worker.run(sequence))}
         shown = [f"{name}: {describe(each, f'level {level}, {user}')}" for name, each in found.items()]
         assert not shown, "\n\n".join(["", *shown])
-        require_happened(worker, "ran outside", *(("answered",) if level != 3 else ()))
+        require_happened(worker, "ran outside", *(("answered", "ran again") if level != 3 else ()))
 
 
 @pytest.mark.parametrize("user", USERS)

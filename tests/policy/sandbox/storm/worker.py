@@ -39,7 +39,7 @@ _COMMAND_S = 10
 _ENDING_S = 20
 _READY_MOST = 3
 _SIGNS = {
-    "ran outside": '"outside":true',
+    "ran outside": "it ran outside the sandbox",
     "ran again": "this is the second run",
     "read-only": "workspace was read-only",
     "answered": "answered",
