@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 
 import msgspec
@@ -10,7 +9,6 @@ import msgspec
 LINE_CHARS = 2_000
 """Of a longer line in a text that is cut, the middle is left out."""
 LINE_HEAD_CHARS, LINE_TAIL_CHARS = 1_200, 600
-_LONG_LINE = re.compile(f"[^\n]{{{LINE_CHARS + 1}}}")
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -86,7 +84,7 @@ class TextEnds:
     def _take(self, text: str) -> None:
         first = text.find("\n")
         is_short = self._line_chars + (len(text) if first < 0 else first) <= LINE_HEAD_CHARS
-        if is_short and not _LONG_LINE.search(text):
+        if is_short and not _may_have_long_line(text):
             last = len(text) - (text.rfind("\n") + 1)
             if last <= LINE_HEAD_CHARS:
                 self._line_chars = last + (self._line_chars if first < 0 else 0)
@@ -133,6 +131,12 @@ class TextEnds:
             if len(first) > excess:
                 self._tail.appendleft(first[excess:])
             self._tail_chars -= min(len(first), excess)
+
+
+def _may_have_long_line(text: str) -> bool:
+    """A line of more than `LINE_CHARS` covers a block of half as many that begins at a multiple of that."""
+    block = LINE_CHARS // 2
+    return any(text.find("\n", start, start + block) < 0 for start in range(0, len(text) - block, block))
 
 
 def _head_of(text: str, chars: int) -> str:
