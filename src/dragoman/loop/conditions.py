@@ -8,6 +8,8 @@ it before that has to be true without looking.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -85,18 +87,20 @@ def tell_news(harness: Harness, emit: Emit) -> None:
 def conditions_of(harness: Harness) -> Conditions:
     """What holds at this moment."""
     approvals, options = harness.approvals, harness.made_with[2]
+    saved = approvals.grants.saved  # looked up once: each look asks the system whether the file has changed
+    granted = saved | approvals.grants.of_session
     boundary: Boundary = _boundary_of(harness) if harness.has_builtin("run_shell") else ""
     confines = harness.confines
     return Conditions(
         mode=approvals.mode,
         has_edits=any(spec.kind == "edit" for spec in harness.registry.specs),
         can_ask=approvals.has_person,
-        edits_run="edit" in approvals.grants.keys,
-        has_rules=bool(approvals.grants.saved - {"edit"}) or any(rule.decision == "allow" for rule in options.rules),
+        edits_run="edit" in granted,
+        has_rules=bool(saved - {"edit"}) or any(rule.decision == "allow" for rule in options.rules),
         boundary=boundary,
         reads_unasked=boundary in ("sandbox", "no_servers"),
         commands_write=options.run_sandboxed if approvals.chosen_writing is None else approvals.chosen_writing,
-        network=_network_of(harness),
+        network=_network_of(harness, granted),
         has_sockets=confines is not None and confines.unix_sockets,
         has_background="shell_output" in harness.registry,
         writable=tuple(escape_name(os.fspath(path)) for path in confines.writable) if confines is not None else (),
@@ -126,13 +130,13 @@ def _boundary_known(known: Detected) -> Boundary:
             return "macos"
 
 
-def _network_of(harness: Harness) -> Network:
+def _network_of(harness: Harness, granted: Collection[str]) -> Network:
     if harness.confines is None or not harness.confines.gate_port:
         return "none"
     approvals, options = harness.approvals, harness.made_with[2]
     if approvals.has_person:
         return "asks"
-    return "hosts" if allows_hosts(options.hosts, options.rules, approvals.grants.keys) else "none"
+    return "hosts" if allows_hosts(options.hosts, options.rules, granted) else "none"
 
 
 def _person_of(harness: Harness) -> Person:
@@ -148,7 +152,9 @@ def _person_of(harness: Harness) -> Person:
 # --- the words -----------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=8)
 def condition_lines(now: Conditions) -> Lines:
+    """Not to be changed: the same for the same conditions."""
     lines = {MODE: _mode(now), COMMANDS: _commands(now), PERSON: _PERSONS[now.person]}
     return {begins: line for begins, line in lines.items() if line}
 
