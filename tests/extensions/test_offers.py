@@ -27,9 +27,13 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def answer(shown: Terminal, place: Place, letter: str) -> None:
-    """Once the question takes an answer."""
-    shown.expect("(Enter: n): " if place.ui else "Enter answers with it; or another key")
+    wait_until_it_takes_answers(shown, place)
     shown.send(f"{letter}\n" if place.ui else letter)
+
+
+def wait_until_it_takes_answers(shown: Terminal, place: Place) -> None:
+    """What is typed before is none."""
+    shown.expect("(Enter: n): " if place.ui else "Enter answers with it; or another key")
 
 
 def states(place: Place) -> list[str]:
@@ -79,7 +83,7 @@ def test_who_leaves_at_the_question_has_answered_nothing(place: Place, ui: str) 
     place.run("trust")
     before = states(place)
     with terminal(place) as shown:
-        shown.expect("Use all of them?")
+        wait_until_it_takes_answers(shown, place)
         shown.send(b"\x04")
         assert shown.ended() == 0
         assert shown.modes == shown.before

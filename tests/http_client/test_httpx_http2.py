@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
+import h2.exceptions
+import httpcore2
 import pytest
 
 from certificates import Authority
 from dragoman.http import httpx_pool, tls
+from dragoman.http.httpx_exchange import HttpxExchange
 from dragoman.http.httpx_transport import HttpxTransport
 from dragoman.http.transport import HttpTransport
 from dragoman.values.errors import ConnectionFailed
@@ -221,6 +224,14 @@ def test_cancelling_while_the_connection_is_being_opened_leaves_nothing_open(ser
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_connection_whose_opener_was_cancelled_is_a_dead_one() -> None:
+    async def test(transport: HttpxTransport) -> None:
+        waited = HttpxExchange(httpcore2.AsyncConnectionPool(), 1)  # it has opened none itself, and nothing has come
+        assert waited.is_dead_connection(h2.exceptions.ProtocolError("Invalid input SEND_SETTINGS in state CLOSED"))
+
+    run(test)
 
 
 def test_an_answer_that_is_cut_is_a_fault(service: Http2Service) -> None:

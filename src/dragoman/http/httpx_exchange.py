@@ -74,6 +74,8 @@ class HttpxExchange:
 
     def is_dead_connection(self, error: Exception) -> bool:
         """Whether a reused connection turned out to be closed before any byte of an answer arrived."""
+        if isinstance(error, h2.exceptions.ProtocolError) and self._dialled is None and not self._is_answered:
+            return True  # whoever opened it was cancelled halfway: it is closed, and nothing can have been written to it
         if not self.is_reused or (self._is_answered and not self.is_http2):
             return False
         if error.args and isinstance(error.args[0], h2.events.StreamReset):
