@@ -68,7 +68,9 @@ def test_one_occurrence_is_replaced_and_the_change_is_told_to_all(desk: Desk) ->
 def test_a_text_that_is_not_there_gets_the_nearest_lines(desk: Desk) -> None:
     message = edit_refused(desk, "alpha = 1\nbeta_value = compute(x)\ngamma\n", "beta_valu = compute(x)", "b", "not_found")
     assert message == "old_string was not found in a.txt; the nearest lines are:\nline 2: beta_value = compute(x)"
-    assert "nothing in it is alike" in edit_refused(desk, "alpha\n", "zzzzzz", "b", "not_found")
+    assert "nor a line close to it" in edit_refused(desk, "alpha\n", "zzzzzz", "b", "not_found")
+    message = edit_refused(desk, "def step_4(amount: int, rate: int = 7) -> int:\n", "def step_3(", "def x(", "not_found")
+    assert message.endswith("the nearest lines are:\nline 1: def step_4(amount: int, rate: int = 7) -> int:")
     assert "whitespace alone" in edit_refused(desk, "alpha", "\n\n", "b", "not_found")
 
 

@@ -194,7 +194,7 @@ def _hint(text: str, old: str) -> str:
         )
     near = _nearest_lines(words, max(wanted, key=len))
     if not near:
-        return ": nothing in it is alike; read the file again"
+        return ", nor a line close to it; read the file again"
     return "; the nearest lines are:\n" + "\n".join(f"line {number + 1}: {_truncate_line(lines[number])}" for number in near)
 
 
@@ -211,6 +211,11 @@ def _find_ignoring_whitespace(words: Sequence[str], wanted: Sequence[str]) -> in
 
 
 def _nearest_lines(words: Sequence[str], wanted: str) -> list[int]:
+    """Lines that are like it, or, if there are none, lines that begin like it: it may be a part of one."""
+    return _closest_to(wanted, words) or _closest_to(wanted, [line[: len(wanted)] for line in words])
+
+
+def _closest_to(wanted: str, words: Sequence[str]) -> list[int]:
     from difflib import get_close_matches
 
     first: dict[str, int] = {}
