@@ -60,7 +60,14 @@ def test_it_says_in_words_what_holds(place: Place, serve: Serve) -> None:
     with terminal(place, "--sandbox", "1") as shown:
         shown.prompt()
         said = told(shown, "/sandbox")
-        for each in ("sandbox: level 1", f"writes: {place.work}", "compilers: ", "hidden: ", "allowed: packages.example.org", "servers: none"):
+        for each in (
+            "sandbox: level 1",
+            f"writes: {place.work}",
+            "compilers: ",
+            "hidden: ",
+            "allowed: packages.example.org",
+            "servers: none",
+        ):
             assert each in said
         assert "a command that writes in the workspace asks" in said
         assert "write in the workspace without asking" in told(shown, "/sandbox write on")
