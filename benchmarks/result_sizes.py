@@ -42,7 +42,7 @@ def test_total():
     assert total([1, 2, 3], 0) == 6
 """
 BLUE, RED, PLAIN = "\x1b[0m\x1b[0m\x1b[1m\x1b[38;5;12m", "\x1b[0m\x1b[0m\x1b[1m\x1b[38;5;9m", "\x1b[0m\x1b[0m"
-CARGO = f"""\x1b[1m\x1b[92m   Compiling\x1b[0m voyage v0.1.0 (/work/voyage)
+CARGO = f"""\x1b[1m\x1b[92m   Compiling\x1b[0m voyage v0.1.0 (/srv/voyage)
 {RED}error[E0382]{PLAIN}\x1b[1m: borrow of moved value: `ports`\x1b[0m
  {BLUE}--> {PLAIN}src/main.rs:4:20
   {BLUE}|{PLAIN}

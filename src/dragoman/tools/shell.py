@@ -260,17 +260,13 @@ class RunShell:
 
         tell_user(ended.notice)
         await self._tell_ports()
-        remark = ended.remark
-        if after is not None:
-            if after.runs_again:
-                stdout.discard()
-                stderr.discard()
-                return await self._run(args, argv, directory, timeout_s, show, allowed, before=ended)
-            remark = " ".join(filter(None, (after.remark, remark)))
-        if after is None or not after.remark:
-            remark = " ".join(filter(None, (remark, self._explain(ended, screen.end, directory, reach))))
-        if before is not None:
-            remark = f"{RAN_AGAIN} {remark}".strip()
+        if after is not None and after.runs_again:
+            stdout.discard()
+            stderr.discard()
+            return await self._run(args, argv, directory, timeout_s, show, allowed, before=ended)
+        told = after.remark if after is not None else ""
+        explained = self._explain(ended, screen.end, directory, reach) if not told else ""
+        remark = " ".join(filter(None, (RAN_AGAIN if before is not None else "", told, ended.remark, explained)))
         output = ended_output(
             ended,
             stdout,

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -26,7 +27,7 @@ _HOLDING_S = 15.0
 _VISIT_S = 5.0
 
 
-class OrderTaker:
+class OrderTaker(ABC):
     """A process that starts commands, made when it is first needed and again when somebody has killed it. Any thread may use it."""
 
     def __init__(self) -> None:
@@ -112,13 +113,13 @@ class OrderTaker:
 
     # --- the process
 
+    @abstractmethod
     def _open(self) -> socket.socket:
         """Make the process: the socket on which it takes orders. Raises OSError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _forget(self) -> None:
         """End the process, if it is ours."""
-        raise NotImplementedError
 
     def _drop(self) -> None:
         if self._orders is not None:
