@@ -413,6 +413,41 @@ def test_a_hook_that_declines_leaves_it_to_the_chain_and_one_that_insists_ends_i
     play(go)
 
 
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_hook_may_have_the_same_model_asked_once_more(tmp_path: Path, plain: bool) -> None:
+    """True means that it has waited, or changed the key. It counts once in a run, so that no run goes round for ever."""
+
+    async def go() -> None:
+        async def later(error: RateLimited) -> bool:
+            return True
+
+        hook = (lambda error: True) if plain else later
+        gemini = f"{DAILY}\n---\ntext: One.\n---\nanswer: times=9\n{DAILY}"
+        async with (
+            services(tmp_path, gemini=gemini, anthropic="text: Two.") as found,
+            found.agent(GEMINI, FallbackOptions([CLAUDE], hook)) as agent,
+        ):
+            run = agent.run("hi")
+            assert switches(await events_of(run)) == []
+            assert (await run).text == "One."
+            assert (await agent.run("hi")).text == "Two."
+
+    play(go)
+
+
+def test_what_a_hook_may_not_decide_is_refused_in_words(tmp_path: Path) -> None:
+    async def go() -> None:
+        wrong: Any = lambda error: 5  # noqa: E731
+        async with (
+            services(tmp_path, gemini=f"answer: times=9\n{DAILY}", anthropic="text: Two.") as found,
+            found.agent(GEMINI, FallbackOptions([CLAUDE], wrong)) as agent,
+        ):
+            with pytest.raises(InputError, match="on_persistent_429 returned 5"):
+                await agent.run("hi")
+
+    play(go)
+
+
 def test_a_switch_of_the_retry_policy_is_on_the_record_and_kept() -> None:
     """A policy's own hook names another model of the same service: the loop learns of it from the stream."""
 

@@ -364,3 +364,128 @@ def test_a_huge_wait_is_heeded(hint: str, protocol: str) -> None:
 def test_what_is_no_wait_is_no_hint(hint: str) -> None:
     deployment = builtin_catalog().deployments["anthropic"]
     assert error_from_status(429, {"retry-after": hint}, b"{}", deployment).retry_after_s is None
+
+
+# --- the policy's hooks, for a caller's own call too
+
+
+class Answers:
+    """Returns one after the other, and raises what is an error."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+
+    def __call__(self) -> object:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def later(self) -> object:
+        return self()
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_content_that_the_policy_finds_unusable_is_fetched_again(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, told = Waits(), []
+    monkeypatch.setattr(time, "sleep", waits.seconds.append)
+    wanted = policy(waits, retry_on_content=lambda page: not page)
+    answers = Answers("", "", "the page")
+    result = (
+        dm.retry(answers, wanted, on_retry=told.append) if plain else asyncio.run(dm.retry(answers.later, wanted, on_retry=told.append))
+    )
+    assert result == "the page"
+    assert [event.wait_s for event in told] == waits.seconds
+    assert len(told) == 2
+    assert "unusable" in told[0].reason
+    assert dm.retry(Answers("", "", "", "never"), wanted) == "", "the last attempt's is returned as it is"
+
+
+def test_the_policys_predicate_for_errors_holds_unless_the_call_brings_its_own() -> None:
+    wanted = policy(Waits(), retry_on_error=lambda error: isinstance(error, KeyError))
+    assert asyncio.run(dm.retry(Answers(KeyError("x"), "done").later, wanted)) == "done"
+    with pytest.raises(ServerError):
+        asyncio.run(dm.retry(Answers(ServerError("down"), "done").later, wanted))
+    with pytest.raises(KeyError):
+        asyncio.run(dm.retry(Answers(KeyError("x"), "done").later, wanted, retry_on_error=lambda error: False))
+
+
+class Status(Exception):
+    """An error of another library, by its status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status_code = status
+
+
+@pytest.mark.parametrize(("status", "calls"), [(400, 1), (404, 1), (429, 2), (500, 2), (599, 2), (600, 1)])
+def test_an_error_of_another_library_is_judged_by_its_status(status: int, calls: int) -> None:
+    flaky = Flaky(Status(status))
+    if calls == 2:
+        assert asyncio.run(dm.retry(flaky.later, policy(Waits()))) == "done"
+    else:
+        with pytest.raises(Status):
+            asyncio.run(dm.retry(flaky.later, policy(Waits())))
+    assert flaky.calls == calls
+
+
+def deciding(decision: object, plain: bool) -> object:
+    def now(error: Exception) -> object:
+        return decision
+
+    async def later(error: Exception) -> object:
+        return decision
+
+    return now if plain else later
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("decision", ["small", True])
+@pytest.mark.parametrize("error", [RateLimited("slow down"), QuotaExhausted("empty"), Status(429)])
+def test_a_persistent_429_of_a_callers_call_goes_by_the_hook(error: Exception, decision: object, plain: bool) -> None:
+    told: list[Retrying] = []
+    hooked = policy(Waits(), attempts=1, on_persistent_429=deciding(decision, plain))
+    assert asyncio.run(dm.retry(Answers(error, "done").later, hooked, on_retry=told.append)) == "done"
+    assert [(event.wait_s, event.model) for event in told] == [(0.0, decision if decision == "small" else "")]
+    with pytest.raises(type(error)):  # it is asked once
+        asyncio.run(dm.retry(Answers(error, error, "never").later, hooked))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("decision", [None, False, ""])
+def test_a_hook_that_gives_up_leaves_the_error_of_a_request_and_of_a_call(decision: object, plain: bool) -> None:
+    hooked = {"attempts": 1, "on_persistent_429": deciding(decision, plain)}
+    with pytest.raises(RateLimited):
+        stream("error: 429\n---\ntext: never", Waits(), **hooked)
+    with pytest.raises(RateLimited):
+        asyncio.run(dm.retry(Answers(RateLimited("slow down"), "never").later, policy(Waits(), **hooked)))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_hook_may_have_the_same_model_asked_once_more(plain: bool) -> None:
+    waits = Waits()
+    events = stream("error: 429\n---\ntext: fine", waits, attempts=1, on_persistent_429=deciding(True, plain))
+    retrying = [event for event in events if isinstance(event, Retrying)]
+    assert [(event.wait_s, event.model) for event in retrying] == [(0.0, "")]
+    assert isinstance(events[-1], ResponseFinished)
+    with pytest.raises(RateLimited):
+        stream("answer: times=9\nerror: 429", Waits(), on_persistent_429=deciding(True, plain))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_what_is_no_decision_is_refused_in_words(plain: bool) -> None:
+    hooked = {"attempts": 1, "on_persistent_429": deciding(30, plain)}
+    with pytest.raises(dm.errors.InputError, match="on_persistent_429 returned 30") as refused:
+        stream("error: 429\n---\ntext: never", Waits(), **hooked)
+    assert isinstance(refused.value.__cause__, RateLimited)
+    with pytest.raises(dm.errors.InputError, match="on_persistent_429 returned 30"):
+        asyncio.run(dm.retry(Answers(RateLimited("slow down")).later, policy(Waits(), **hooked)))
+
+
+def test_a_plain_call_goes_by_a_plain_hook_and_refuses_an_async_one() -> None:
+    def hooked(plain: bool) -> RetryPolicy:
+        return policy(Waits(), attempts=1, on_persistent_429=deciding(True, plain))
+
+    assert dm.retry(Answers(RateLimited("slow down"), "done"), hooked(plain=True)) == "done"
+    with pytest.raises(dm.errors.InputError, match="nothing can await"):
+        dm.retry(Answers(RateLimited("slow down"), "never"), hooked(plain=False))

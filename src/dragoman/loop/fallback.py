@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dragoman.base.words import say
 from dragoman.loop.configuring import configure
 from dragoman.loop.model import Model
-from dragoman.providers.retry import keeps_refusing
+from dragoman.providers.retry import Decision, decide_about_429, keeps_refusing
 from dragoman.values.errors import DragomanError, ProviderError, RateLimited, Refused
 from dragoman.values.events import ModelSwitched, NoticeGiven
 
@@ -34,6 +34,8 @@ class Chain:
         self._first = harness.session.model
         self._error: DragomanError | None = None
         """Why the first model did not answer."""
+        self._insisted = False
+        """Whether the hook has had the same model asked again."""
         self._refused: set[str] = set()
         self._tried: list[str] = []
 
@@ -45,13 +47,17 @@ class Chain:
         # there, the conversation is too long for it), and the next one may do.
         if not keeps_refusing(error) and (is_first or isinstance(error, Refused)):
             raise error
+        named = await self._decide(error)
+        if named is True and not self._insisted:
+            self._insisted = True
+            return
         self._refused.add(failed.full_name)
         self._harness.refused.add(failed.full_name)
         if is_first:
             self._error = error
         else:
             self._tried.append(f"{failed.full_name} ({error})")
-        model = await self._next(error)
+        model = self._next(named)
         if model is None:
             raise self._exhausted(error)
         self._session.change_model(model)
@@ -59,10 +65,12 @@ class Chain:
         self._emit(ModelSwitched(model.full_name, failed.full_name, str(error)))
         self._harness.tell_left_out(self._emit)
 
-    async def _next(self, error: DragomanError) -> Model | None:
+    async def _decide(self, error: DragomanError) -> Decision:
         hook = self._options.on_persistent_429
-        named = await hook(error) if hook is not None and isinstance(error, RateLimited) else None
-        if named and (model := self._usable(named)) is not None:
+        return await decide_about_429(hook, error) if hook is not None and isinstance(error, RateLimited) else None
+
+    def _next(self, named: Decision) -> Model | None:
+        if isinstance(named, str) and named and (model := self._usable(named)) is not None:
             return model
         later: Model | None = None
         for wanted in self._options.models:

@@ -18,7 +18,7 @@ from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.calls import Ask, AskUser, Tool
 from dragoman.values.contracts import BlobStore, Provider
-from dragoman.values.errors import InputError, RateLimited
+from dragoman.values.errors import InputError
 from dragoman.values.messages import Settings, ToolSpec
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
 from dragoman.values.parts import shown
@@ -67,8 +67,9 @@ class FallbackOptions(msgspec.Struct, frozen=True):
 
     models: Sequence[str | Provider] = ()
     """One that has no key is skipped, and the user is told so. The first that answers is kept for the session."""
-    on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
-    """Asked first where the refusal is a 429: returns the name of a model, or None to go by `models`."""
+    on_persistent_429: Callable[[Any], str | bool | Awaitable[str | bool | None] | None] | None = None
+    """Asked first where the refusal is a 429, by a function or an async one: returns the name of a model, True to ask the same model again
+    at once (only once in a run), or False or None to go by `models`."""
 
     @property
     def is_set(self) -> bool:

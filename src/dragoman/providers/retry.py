@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from dragoman.base.words import say
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import Overloaded, ProviderError, RateLimited
+from dragoman.values.errors import InputError, Overloaded, ProviderError, RateLimited
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent
 from dragoman.values.messages import Request, Response
 from dragoman.values.wrapping import WrappingProvider
+
+Decision: TypeAlias = str | bool | None
+"""What a hook for persistent 429s decides: another model, True to ask the same one again at once, False or None to give up."""
+On429: TypeAlias = Callable[[Any], Decision | Awaitable[Decision]]
 
 
 def is_retryable(error: ProviderError) -> bool:
@@ -44,12 +49,14 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     jitter: float = 0.3
     deadline_s: float = 60.0
     """Longest total wait. A hint beyond it fails at once with the time at which to try again."""
-    retry_on_error: Callable[[ProviderError], bool] = is_retryable
-    retry_on_content: Callable[[Response], bool] | None = None
+    retry_on_error: Callable[[Any], bool] = is_retryable
+    """Called with an error: True means that the same request may succeed later."""
+    retry_on_content: Callable[[Any], bool] | None = None
     """Called with whole answers: True means the answer is unusable and should be requested again."""
-    on_persistent_429: Callable[[RateLimited], Awaitable[str | None]] | None = None
-    """Called once per request where no further attempt is made after a 429 (all were used, the quota is used up, the wait would be too
-    long): returns a model of the same service to go on with, or None to give up. A stream tells the change with its Retrying event."""
+    on_persistent_429: On429 | None = None
+    """Called once per request, with the error, where no further attempt is made after a 429 (all were used, the quota is used up, the wait
+    would be too long). A function or an async one. It returns a model of the same service to go on with, True to ask the same model again
+    at once (the hook has waited, or changed the key), or False or None to give up. A stream tells the change with its Retrying event."""
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
     draw: Callable[[], float] = _draw
 
@@ -163,14 +170,48 @@ class Attempts:
         return self.policy.delay_s(self.failures, None)
 
     async def _switch_model(self, error: ProviderError, request: Request) -> Request:
-        hook = self.policy.on_persistent_429
-        if hook is None or self._switched or not isinstance(error, RateLimited):
+        hook = self.hook_for(error)
+        if hook is None:
             raise error
-        model = await hook(error)
-        if not model:
+        decision = await decide_about_429(hook, error)
+        self.begin_again(decision, error)
+        return msgspec.structs.replace(request, model=decision) if isinstance(decision, str) else request
+
+    def hook_for(self, error: Exception) -> On429 | None:
+        """The hook to ask about an error after which no attempt is left: about a 429, and only once."""
+        return self.policy.on_persistent_429 if not self._switched and is_429(error) else None
+
+    def begin_again(self, decision: Decision, error: Exception) -> None:
+        """Count from the beginning, as the hook decided; raises the error if it gave up."""
+        if not decision:
             raise error
         self._switched, self.failures, self._waited_s = True, 0, 0.0
-        return msgspec.structs.replace(request, model=model)
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status of an error, ours or another library's; None if it has none."""
+    response = getattr(error, "response", None)
+    for source, name in ((error, "status"), (error, "status_code"), (error, "code"), (response, "status_code"), (response, "status")):
+        status = getattr(source, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return status
+    return None
+
+
+def is_429(error: Exception) -> bool:
+    return isinstance(error, RateLimited) or status_of(error) == 429
+
+
+async def decide_about_429(hook: On429, error: Exception) -> Decision:
+    """Ask the hook, which may be a plain function or an async one."""
+    decision = hook(error)
+    return checked_decision(await decision if inspect.isawaitable(decision) else decision, error)
+
+
+def checked_decision(decision: object, error: Exception) -> Decision:
+    if decision is None or isinstance(decision, str | bool):
+        return decision
+    raise InputError(say("providers.decision_wrong", given=repr(decision))) from error
 
 
 def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:

@@ -61,6 +61,10 @@ TEXTS = {
     "of {limit:.0f} s",
     "providers.wait_far_too_long": "{message} — the service asks to wait {seconds:.0f} s, which is longer than the limit of {limit:.0f} s",
     "providers.unusable_content": "the answer's content is unusable",
+    "providers.decision_wrong": "on_persistent_429 returned {given}; it returns the name of a model, True to ask the same model again, "
+    "or False or None to give up",
+    "providers.decision_awaited": "on_persistent_429 is an async function, and retry() was given a plain one to call, so nothing can await "
+    "it; make the hook a plain function, or the call an async one",
     "providers.hook_failed": "on_finished of dragoman.Logged failed; the request went on without it",
     # --- timeouts
     "providers.too_many_requests": "{count:request of this process is|requests of this process are} under way, and none ended within "

@@ -61,6 +61,10 @@ TEXTS = {
     "providers.wait_too_long": "{message} — 服务要求等待 {seconds:.0f} 秒（到 {time}），超过了 {limit:.0f} 秒的上限",
     "providers.wait_far_too_long": "{message} — 服务要求等待 {seconds:.0f} 秒，超过了 {limit:.0f} 秒的上限",
     "providers.unusable_content": "回答的内容无法使用",
+    "providers.decision_wrong": "on_persistent_429 返回了 {given}；它应返回模型名称，或返回 True 以再次请求同一模型，"
+    "或返回 False 或 None 以放弃",
+    "providers.decision_awaited": "on_persistent_429 是异步函数，而交给 retry() 的是普通函数，无法等待它；"
+    "请把这个钩子改为普通函数，或把被调用的函数改为异步函数",
     "providers.hook_failed": "dragoman.Logged 的 on_finished 失败；请求在没有它的情况下继续",
     # --- timeouts
     "providers.too_many_requests": "本进程有 {count:,} 个请求正在进行，{minutes:.0f} 分钟内没有一个结束；请同时运行更少的 agent",
