@@ -8,6 +8,7 @@ from dragoman.values.messages import Opaque as Opaque
 from dragoman.values.messages import PerMessage as PerMessage
 from dragoman.values.messages import Role as Role
 from dragoman.values.messages import SafetyRating as SafetyRating
+from dragoman.values.messages import Source as Source
 from dragoman.values.parts import append_to_last_text as append_to_last_text
 from dragoman.values.parts import call_in_words as call_in_words
 from dragoman.values.parts import check_roles as check_roles

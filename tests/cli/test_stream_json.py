@@ -15,7 +15,6 @@ import pytest
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.reports import AnswerText
-from dragoman.tools.citations import Source
 from dragoman.values import errors
 from dragoman.values.events import (
     CitationAdded,
@@ -50,7 +49,7 @@ from dragoman.values.events import (
     TurnStarted,
     UserCancelled,
 )
-from dragoman.values.messages import Blob, Citation, FinishReason, Text, ToolCall, tool_result
+from dragoman.values.messages import Blob, Citation, FinishReason, Source, Text, ToolCall, tool_result
 from dragoman.values.record import CommandOutput
 from dragoman.values.usage import Usage
 
@@ -103,6 +102,11 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         ToolCallFinished("c1", (tool_result(CALL, "text"),), repairs=("dir → path",)),
         {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "text", "display": "", "files": []}
         | {"repairs": ["dir → path"]},
+    ),
+    (
+        ToolCallFinished("c1", (tool_result(CALL, "text"),), sources=(Source("Rain", "https://example.org/rain"),)),
+        {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "text", "display": "", "files": []}
+        | {"sources": [{"number": 1, "uri": "https://example.org/rain", "title": "Rain", "cited_text": []}]},
     ),
     (
         ToolCallFinished("c1", (tool_result(CALL, "[exit code 3]"),), command=CommandOutput("x" * 30_000, "", 3)),

@@ -146,11 +146,25 @@ def test_sources_are_data_in_both_kinds_of_json(place: Place, serve: Serve) -> N
     configure(place, '[web]\nsearch = "grounding"\n')
     serve(f"{GROUNDED}\n---\n{GROUNDED}")
     source = {"uri": "https://weather.example/beijing", "title": "中国天气网"}
+    numbered = source | {"number": 1}
     whole = json.loads(place.ask("天气？", "--output-format", "json", model=GEMINI).out)
-    assert whole["sources"] == [source | {"cited_text": ["今天北京天气晴朗"]}]
+    assert whole["sources"] == [numbered | {"cited_text": ["今天北京天气晴朗"]}]
     lines = [json.loads(line) for line in place.ask("天气？", "--output-format", "stream-json", model=GEMINI).out.splitlines()]
     assert [line["citation"] for line in lines if "citation" in line] == [source | {"cited_text": "今天北京天气晴朗"}]
     assert lines[-1]["sources"] == whole["sources"]
+
+
+def test_what_a_search_found_is_data_in_both_kinds_of_json(place: Place, serve: Serve) -> None:
+    """SEARCH-2: not only the model reads the sources of google_web_search; a script does too. The text for a person stays the answer."""
+    turns = (calls(("google_web_search", {"query": "北京天气"})), GROUNDED, "text: Sunny.")
+    asked = serve(script(*turns, *turns, *turns))
+    source = {"number": 1, "uri": "https://weather.example/beijing", "title": "中国天气网", "cited_text": ["今天北京天气晴朗"]}
+    assert place.ask("Weather?", "--output-format", "json", model=GEMINI).json["sources"] == [source]
+    lines = [json.loads(line) for line in place.ask("Weather?", "--output-format", "stream-json", model=GEMINI).out.splitlines()]
+    assert [line["sources"] for line in lines if "sources" in line] == [[source], [source]], "of the call, and of the run"
+    assert next(line for line in lines if "sources" in line)["type"] == "tool_result"
+    assert place.ask("Weather?", model=GEMINI).out == "Sunny.\n"
+    assert "groundingSupports" not in json.dumps(asked.requests)
 
 
 def test_a_page_is_fetched_only_when_somebody_says_so(place: Place, serve: Serve) -> None:

@@ -34,6 +34,7 @@ from scenarios.harness import told_results, told_text
 
 MODELS = {"gemini": "gemini/gemini-3.8-flash", "openai_responses": "responses/gpt-6.1-sol", "anthropic": "anthropic/claude-opus-5"}
 SEARCHED = 'text: 今天北京天气晴朗。\ncite title="中国天气网" text="今天北京天气晴朗": https://weather.example/beijing'
+WEATHER = "中国天气网 (https://weather.example/beijing)"
 PUBLIC = "93.184.216.34"
 
 
@@ -209,6 +210,26 @@ def test_what_may_not_be_fetched_is_refused_without_a_question(tmp_path: Path) -
             assert all("not fetched" in result for result in results)
             assert [event.error_type for event in events if isinstance(event, ToolCallFinished)].count("") == 0
             assert (connected, listener.connections) == ([], 0)
+
+    asyncio.run(run())
+
+
+def test_sources_of_searches_are_on_the_events_and_the_result(tmp_path: Path) -> None:
+    """Two searches that find one page in common: each event has its own, the result has each page once."""
+
+    async def run() -> None:
+        other = f'{SEARCHED}\ncite title="B" text="晴朗": https://b.example/'
+        call = 'call: google_web_search {{"query": "{}"}}'.format
+        turns = (call("one"), SEARCHED, call("two"), other, "text: Sunny.")
+        async with (
+            MockServer("\n---\n".join(turns)) as server,
+            agent_of(provider("gemini", server), tmp_path, web=WebAccess()) as agent,
+            agent.run("Weather?") as running,
+        ):
+            found = [event.sources async for event in running if isinstance(event, ToolCallFinished)]
+        assert [[str(each) for each in sources] for sources in found] == [[WEATHER], [WEATHER, "B (https://b.example/)"]]
+        assert [str(each) for each in running.result.sources] == [WEATHER, "B (https://b.example/)"]
+        assert running.result.cited == ""
 
     asyncio.run(run())
 

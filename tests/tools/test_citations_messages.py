@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.testing.script_steps import Cite, Say, ScriptedAnswer
-from dragoman.tools.citations import Source
 from dragoman.tools.grounding import cite_message, sources_of
-from dragoman.values.messages import Citation, Message, Opaque, Response, Text, Thought, assistant, user
+from dragoman.values.messages import Citation, Message, Opaque, Response, Source, Text, Thought, assistant, user
 from streaming import PROTOCOLS, answered, prepared, recorded, recorded_whole, sse, typed
 
 A, B = Source("A", "https://a.example"), Source("B", "https://b.example")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.loop.result import Result
-    from dragoman.tools.citations import Source
+    from dragoman.values.messages import Source
 
 EXIT_BROKEN = 1
 """Exit code of an unexpected error."""
@@ -31,7 +32,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     response: str = ""
     sources: tuple[Source, ...] = ()
-    """The sources that the citation numbers in the response refer to."""
+    """The pages it rests on: what the numbers in the response stand for, then what searches found besides."""
+    is_numbered: bool = False
+    """Whether the response refers to its sources by number."""
     failure: Failure | None = None
     session_id: str | None = None
     not_saved: str = ""
@@ -80,13 +83,20 @@ class Outcome(msgspec.Struct, frozen=True):
         """The object of `--output-format json`."""
         data: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
         if self.sources:
-            sources = [{"uri": each.uri, "title": each.title, "cited_text": list(each.cited_text)} for each in self.sources]
-            data["sources"] = sources
+            data["sources"] = sources_data(self.sources)
         if self.not_saved:
             data["not_saved"] = self.not_saved
         if self.failure is not None:
             data["error"] = {"message": self.failure.message, "type": self.failure.type, "exit_code": self.failure.exit_code}
         return data
+
+
+def sources_data(sources: Sequence[Source]) -> list[dict[str, Any]]:
+    """The sources as JSON has them, each with its number."""
+    return [
+        {"number": number, "uri": each.uri, "title": each.title, "cited_text": list(each.cited_text)}
+        for number, each in enumerate(sources, 1)
+    ]
 
 
 def failed_outcome(error: BaseException) -> Outcome:
@@ -112,6 +122,7 @@ def outcome_of(result: Result, session_id: str, response: str, *, not_saved: str
     return Outcome(
         response=result.cited or response,
         sources=result.sources,
+        is_numbered=bool(result.cited),
         failure=failure,
         session_id=session_id,
         not_saved=not_saved,

@@ -205,7 +205,7 @@ class TextReport:
             self._to_line_start()
         elif outcome.response:
             self._out.write(outcome.response if outcome.response.endswith("\n") else f"{outcome.response}\n")
-        for line in source_lines(outcome.sources):
+        for line in source_lines(outcome.sources if outcome.is_numbered else ()):
             self._out.write(f"{line}\n")
         self._out.flush()
         if outcome.failure is not None:

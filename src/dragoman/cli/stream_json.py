@@ -8,6 +8,7 @@ from msgspec import to_builtins
 
 from dragoman import __version__
 from dragoman.base import jsontext
+from dragoman.cli.outcome import sources_data
 from dragoman.values.events import (
     CitationAdded,
     CompressionStarted,
@@ -185,6 +186,8 @@ def _result_data(event: ToolCallFinished) -> dict[str, Any]:
         data["output_file"] = event.output_file
     if event.command is not None:
         data["command"] = _command_data(event.command)
+    if event.sources:
+        data["sources"] = sources_data(event.sources)
     return data
 
 

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from dragoman.cli.inner_work import InnerWork
     from dragoman.loop.result import Result
-    from dragoman.tools.citations import Source
-    from dragoman.values.messages import Citation, ToolCall
+    from dragoman.values.messages import Citation, Source, ToolCall
     from dragoman.values.usage import Usage
 
 ODD_ENDINGS = ("(exit code ", "(ended ")

@@ -13,14 +13,13 @@ from dragoman.loop.history import History
 from dragoman.loop.model import Models
 from dragoman.values.errors import DragomanError, ProviderError
 from dragoman.values.events import ErrorRaised
-from dragoman.values.messages import Citation, FinishReason, Response
+from dragoman.values.messages import Citation, FinishReason, Response, Source
 from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, ToolFinished, paid_usage, sum_usage
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from dragoman.tools.citations import Source
     from dragoman.values.calls import PendingCall
 
     T = TypeVar("T", default=str)
@@ -28,7 +27,6 @@ else:  # a default came with Python 3.13: type checkers know it before
     from typing import TypeVar
 
     T = TypeVar("T")
-    (Source,) = late_types("dragoman.tools.citations", "Source")
     (PendingCall,) = late_types("dragoman.values.calls", "PendingCall")
 
 
@@ -43,7 +41,8 @@ class Result(msgspec.Struct, Generic[T], frozen=True):
     cited: str = ""
     """The answer with its numbered markers, where the service named its sources."""
     sources: tuple[Source, ...] = ()
-    """What the numbers stand for, from 1: title, address and the passages cited. `str()` of one is `Title (address)`."""
+    """The pages it rests on, each once: first those that the numbers in `cited` stand for, from 1, then what its searches found besides.
+    Each has a title, an address and the passages cited; `str()` of one is `Title (address)`."""
     finish: FinishReason | None = None
     usage: Usage = Usage()
     """Where `usage.incomplete` is not 0, an answer ended before the service had told everything: the counts are the least there can be."""
@@ -85,7 +84,20 @@ def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
         return result
     cited, sources = _citations(answer)
     text = answer.message.text
+    sources = each_once([*sources, *result.sources], numbered=len(sources))
     return msgspec.structs.replace(result, text=text, output=text, cited=cited, sources=sources, finish=answer.finish)
+
+
+def each_once(sources: Iterable[Source], *, numbered: int = 0) -> tuple[Source, ...]:
+    """The sources without repeats of one page. The first `numbered` stay where they are, because an answer refers to them by number."""
+    kept: list[Source] = []
+    seen: set[str] = set()
+    for source in sources:
+        name = source.uri or source.title
+        if len(kept) < numbered or name not in seen:
+            kept.append(source)
+        seen.add(name)
+    return tuple(kept)
 
 
 def with_error(result: Result[Any], error: BaseException | None) -> Result[Any]:
@@ -115,10 +127,12 @@ class Bill:
         changed: tuple[str, ...],
         duration_ms: int,
         pending: tuple[PendingCall, ...] = (),
+        searched: Iterable[Source] = (),
     ) -> Result:
         """What a run took that wrote these entries."""
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
         return Result(
+            sources=each_once(searched),
             usage=sum_usage(entries),
             cost_usd=self.cost_usd(entries),
             turns=turns,

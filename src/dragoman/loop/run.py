@@ -334,6 +334,7 @@ class Run(RunHandle[T]):
             changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
             pending=self._pending,
+            searched=[source for report in self._reports for source in report.output.sources],
         )
         made = with_error(with_answer(made, self._last), self._error)
         return made if self._typed is None else self._typed.put_into(made)

@@ -149,7 +149,8 @@ def _output_so_far(run: Run[Any], session: Session, name: str, why: str, outer: 
     words = f"{said[-1]}\n\n" if said else ""
     text = f"{words}({name} was ended before it was done: {why}. This is what it had{'' if said else ': it had said nothing yet'}.)"
     extras = jsontext.dumps({"session_id": session.id})
-    return ToolOutput((Text(text),), display=one_line(text, MAX_TITLE_CHARS), changed=run.result.changed, extras=extras)
+    display, changed, sources = one_line(text, MAX_TITLE_CHARS), run.result.changed, run.result.sources
+    return ToolOutput((Text(text),), display=display, changed=changed, extras=extras, sources=sources)
 
 
 async def _assemble(template: Template, caller: Harness | None, name: str, call_id: str) -> Harness:
@@ -281,4 +282,5 @@ async def _output_of(run: Run[Any], session: Session, name: str) -> ToolOutput:
         had = f"\n\nIts last words before that:\n{result.text}" if result.text else ""
         failed = error_output(f"{name} failed: {result.error_type}: {result.error}{had}", "agent_failed", extras)
         return msgspec.structs.replace(failed, changed=result.changed)
-    return msgspec.structs.replace(await to_output(result.output, name), changed=result.changed, extras=extras, hand_over=None)
+    output = await to_output(result.output, name)
+    return msgspec.structs.replace(output, changed=result.changed, extras=extras, hand_over=None, sources=result.sources)

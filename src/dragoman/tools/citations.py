@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base.graphemes import next_boundary
+from dragoman.values.messages import Source
 
 _KEY_BYTES = (32, 16, 8, 4, 2, 1)
 """A segment is searched by a prefix: the longest of these sizes that it has."""
@@ -20,18 +21,6 @@ _NEAREST = 64
 """If a prefix is too frequent, only so many occurrences on either side of the offset are compared."""
 _LOOKS_PER_BYTE = 16
 """Total budget of comparisons, per byte of text, before that limit applies."""
-
-
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page cited by an answer. Its number is its position in the list, from 1."""
-
-    title: str = ""
-    uri: str = ""
-    cited_text: tuple[str, ...] = ()
-    """The passages it stands for, where the service names them: of the answer, or (Anthropic) of the page."""
-
-    def __str__(self) -> str:
-        return f"{' '.join(self.title.split()) or 'Untitled'} ({''.join(self.uri.split()) or 'No URI'})"
 
 
 class CitedText(msgspec.Struct, frozen=True, omit_defaults=True):

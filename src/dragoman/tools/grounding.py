@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.tools.citations import CitedText, Source, cite, source_of
-from dragoman.values.messages import Citation, Message, Text
+from dragoman.tools.citations import CitedText, cite, source_of
+from dragoman.values.messages import Citation, Message, Source, Text
 
 
 def cite_message(message: Message) -> CitedText:

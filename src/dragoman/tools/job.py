@@ -52,6 +52,7 @@ def finished_event(report: CallReport, repairs: tuple[str, ...], *, outside: boo
         name=report.call.name,
         outside=outside,
         command=output.command,
+        sources=output.sources,
     )
 
 

@@ -99,7 +99,7 @@ class WebSearch:
             return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
         by = f" (searched by {found.by})" if found.by else ""
         text = f'Web search results for "{query}"{by}:\n\n{body}'
-        return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
+        return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found), sources=found.cited.sources)
 
 
 def _query(args: Mapping[str, Any]) -> str:

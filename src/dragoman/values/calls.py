@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.values.contracts import BlobStore
-from dragoman.values.messages import Blob, FileRef, Text, ToolCall, ToolResult, ToolSpec
+from dragoman.values.messages import Blob, FileRef, Source, Text, ToolCall, ToolResult, ToolSpec
 from dragoman.values.record import CommandOutput, ToolOutcome, WaitsFor
 from dragoman.values.usage import Usage
 
@@ -51,6 +51,8 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """The agent that has the conversation from the next request on."""
     command: CommandOutput | None = None
     """Of a command: what it printed and how it ended, for the record."""
+    sources: tuple[Source, ...] = ()
+    """The pages that a search found, in the order of the numbers in its text, from 1; those of a subagent that has searched."""
 
 
 class Intent(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.values.messages import Citation, FinishReason, Part, Response, Text, ToolCall, ToolResult
+from dragoman.values.messages import Citation, FinishReason, Part, Response, Source, Text, ToolCall, ToolResult
 from dragoman.values.record import CommandOutput, ToolOutcome
 from dragoman.values.usage import Usage
 
@@ -223,6 +223,8 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     """It ran a command outside the sandbox."""
     command: CommandOutput | None = None
     """Of a command: what it printed and how it ended."""
+    sources: tuple[Source, ...] = ()
+    """The pages that a search found, in the order of the numbers in its text, from 1; those of a subagent that has searched."""
 
     @property
     def text(self) -> str:

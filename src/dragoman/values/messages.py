@@ -104,6 +104,18 @@ class Citation(msgspec.Struct, frozen=True, omit_defaults=True, tag="citation"):
     """The service's own record (Gemini's groundingMetadata, an annotation), whole."""
 
 
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page that an answer or a search rests on. Its number is its position in the list, from 1."""
+
+    title: str = ""
+    uri: str = ""
+    cited_text: tuple[str, ...] = ()
+    """The passages it stands for, where the service names them: of the answer, or (Anthropic) of the page."""
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.title.split()) or 'Untitled'} ({''.join(self.uri.split()) or 'No URI'})"
+
+
 Part = Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation
 
 
