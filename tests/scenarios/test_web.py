@@ -26,7 +26,8 @@ from dragoman.tools.web_fetch import WebFetch
 from dragoman.tools.web_search import WebSearch
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.contracts import Transport
-from dragoman.values.events import CitationAdded, ToolCallFinished
+from dragoman.values.errors import InputError
+from dragoman.values.events import CitationAdded, NoticeGiven, ToolCallFinished
 from dragoman.values.messages import Settings, ToolCall
 from dragoman.values.record import ToolFinished
 from loopback_http import Received, always, answer, serving
@@ -230,6 +231,57 @@ def test_sources_of_searches_are_on_the_events_and_the_result(tmp_path: Path) ->
         assert [[str(each) for each in sources] for sources in found] == [[WEATHER], [WEATHER, "B (https://b.example/)"]]
         assert [str(each) for each in running.result.sources] == [WEATHER, "B (https://b.example/)"]
         assert running.result.cited == ""
+
+    asyncio.run(run())
+
+
+def test_a_model_searches_by_itself_for_an_agent_without_web_access(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MockServer(f"{SEARCHED}\n---\ntext: No search.") as server, agent_of(provider("gemini", server), tmp_path) as agent:
+            grounded = await agent.run("Weather?", search="grounding")
+            plain = await agent.run("Thanks.")
+            declared = [[tool for tool in each.body.get("tools", []) if "googleSearch" in tool] for each in server.requests]
+        assert (grounded.cited, [str(each) for each in grounded.sources]) == ("今天北京天气晴朗[1]。", [WEATHER])
+        assert (plain.sources, declared) == ((), [[{"googleSearch": {}}], []])
+
+    asyncio.run(run())
+
+
+def test_a_search_that_cannot_be_is_refused_and_says_what_to_write(tmp_path: Path) -> None:
+    """Of an agent without web access: by a tool that it does not have, or by a model that cannot search beside its tools."""
+
+    def look(place: str) -> str:
+        """Look out of the window."""
+        return "rain"
+
+    old = connect("gemini/gemini-2.5-pro", key="key-0123456789")
+    agent = make_agent(old, workspace=tmp_path, builtin=False, describe=False, tools=[look])
+    with pytest.raises(InputError, match=r"ToolOptions\(web=WebAccess\(\)\)"):
+        agent.run("Weather?", search="tool")
+    with pytest.raises(InputError, match=r"gemini-2.5-pro cannot search and call tools.*WebAccess\(search=\"grounding\"\)"):
+        agent.run_sync("Weather?", search="grounding")
+    wrong: Any = "google"
+    with pytest.raises(InputError, match="'off', 'tool', 'grounding'"):
+        agent.run("Weather?", search=wrong)
+
+
+@pytest.mark.parametrize("search_model", ["", "none"])
+def test_it_is_said_once_that_a_model_searches_otherwise_than_it_should(search_model: str, tmp_path: Path) -> None:
+    """Gemini 2.5 cannot ground beside function tools: the tool searches instead, or nobody does."""
+    model, base = ("gemini/gemini-2.5-pro", "") if not search_model else ("openai/gpt-4.1", "/v1")
+
+    async def run() -> None:
+        async with MockServer("text: One.\n---\ntext: Two.") as server:
+            web = WebAccess(search="grounding", search_model=search_model)
+            searching = connect(model, base_url=server.url + base, key="key-0123456789")
+            told: list[str] = []
+            async with agent_of(searching, tmp_path, web=web) as agent:
+                for _ in range(2):
+                    async with agent.run("Weather?") as running:
+                        told += [event.message async for event in running if isinstance(event, NoticeGiven)]
+        [notice] = told
+        assert ("by calling google_web_search" in notice) is not bool(search_model)
+        assert ("there is nothing else that could" in notice) == bool(search_model)
 
     asyncio.run(run())
 

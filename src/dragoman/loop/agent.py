@@ -29,6 +29,7 @@ from dragoman.loop.options import (
 )
 from dragoman.loop.result import Result, T
 from dragoman.loop.run import Run
+from dragoman.loop.web import require_search
 from dragoman.policy.judge import Mode
 from dragoman.values.calls import Allow, Deny, Tool
 from dragoman.values.contracts import Provider
@@ -167,10 +168,13 @@ class Agent(BetweenRuns, Generic[D, T]):
         """Turns until the model has nothing left to call. Without a prompt: go on from where things stand, as after a failure.
 
         For this run alone: `deps` is what your tools work with, `output` what `result.output` becomes (both as for the agent), `search`
-        says how the web is searched (see `WebAccess.search`), `settings` how answers are generated, `budget` what it may spend, in the
-        place of `limits.budget` and beside the budget of the agent, and `instructions` are added to the system prompt.
+        says how the web is searched (see `WebAccess.search`; an agent without web access may be told `grounding`, where its model can),
+        `settings` how answers are generated, `budget` what it may spend, in the place of `limits.budget` and beside the budget of the
+        agent, and `instructions` are added to the system prompt.
         """
-        check_options(settings=settings, budget=budget, instructions=instructions)
+        check_options(settings=settings, budget=budget, instructions=instructions, search=search)
+        if self._harness.web is None:
+            require_search(search, self._harness.session.model, self._harness.registry.specs)
         deps = self._harness.deps if deps is _AGENTS else deps
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
@@ -201,6 +205,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         *,
         deps: Any = _AGENTS,
         output: Any = None,
+        search: SearchMode | None = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
         instructions: str = "",
@@ -209,8 +214,8 @@ class Agent(BetweenRuns, Generic[D, T]):
 
         `cancel()` from another thread ends it, with Cancelled; so does Ctrl-C, with KeyboardInterrupt.
         """
-        options: Any = {"deps": deps, "output": output, "settings": settings, "budget": budget, "instructions": instructions}
-        return self._in_background().result_of(lambda: self.run(prompt, **options))
+        options: Any = {"deps": deps, "output": output, "search": search, "settings": settings, "budget": budget}
+        return self._in_background().result_of(lambda: self.run(prompt, instructions=instructions, **options))
 
     @overload
     def resume(
@@ -262,7 +267,9 @@ class Agent(BetweenRuns, Generic[D, T]):
         What is not decided goes on waiting, and the run ends as pending again. The rest is as for `run`. Awaiting it raises InputError
         for an id that is unknown, a call that is over, and one that was decided before; then nothing has happened.
         """
-        check_options(settings=settings, budget=budget, instructions=instructions)
+        check_options(settings=settings, budget=budget, instructions=instructions, search=search)
+        if self._harness.web is None:
+            require_search(search, self._harness.session.model, self._harness.registry.specs)
         from dragoman.loop.resuming import ResumedRun
 
         typed = self._typed_answer(output)
@@ -314,13 +321,14 @@ class Agent(BetweenRuns, Generic[D, T]):
         *,
         deps: D = _AGENTS,
         output: Any = None,
+        search: SearchMode | None = None,
         settings: Settings | None = None,
         budget: Budget | Account | None = None,
         instructions: str = "",
     ) -> Iterator[TurnEvent]:
         """The events of `run` for code that is not async. Leaving the loop early cancels the run."""
-        options: Any = {"deps": deps, "output": output, "settings": settings, "budget": budget, "instructions": instructions}
-        return self._in_background().events_of(lambda: self.run(prompt, **options))
+        options: Any = {"deps": deps, "output": output, "search": search, "settings": settings, "budget": budget}
+        return self._in_background().events_of(lambda: self.run(prompt, instructions=instructions, **options))
 
     def cancel(self) -> bool:
         """End what is going on: a run, however it was started, or a compression. May be called from any thread, and returns at once.

@@ -51,6 +51,7 @@ class AgentOptions(TypedDict, total=False, closed=True):
 class SyncRunOptions(TypedDict, total=False, closed=True):
     """The options of `Agent.run_sync()`."""
 
+    search: SearchMode | None
     settings: Settings | None
     budget: Budget | Account | None
     instructions: str

@@ -11,7 +11,7 @@ from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions
 from dragoman.loop.session import VERSIONS
 from dragoman.loop.small_model import choose_tools, wants_short_prompt
-from dragoman.loop.web import offer_search
+from dragoman.loop.web import ground_without_access, offer_search
 from dragoman.values.messages import Settings, ToolSpec
 
 _PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
@@ -38,6 +38,8 @@ def compose(harness: Harness, options: RunOptions) -> Configuration:
     tools = harness.registry.specs
     if harness.web is not None and harness.searcher is not None:
         tools, settings = offer_search(options.search or harness.web.search, harness.searcher, tools, settings)
+    else:
+        settings = ground_without_access(options.search, model, tools, settings)
     if options.ask_for is not None:
         tools, settings = options.ask_for(tools, settings)
     system = harness.system

@@ -63,7 +63,7 @@ class Chain:
         self._session.change_model(model)
         configure(self._harness, self._run_options)
         self._emit(ModelSwitched(model.full_name, failed.full_name, str(error)))
-        self._harness.tell_left_out(self._emit)
+        self._harness.tell_left_out(self._emit, self._run_options.search if self._run_options is not None else None)
 
     async def _decide(self, error: DragomanError) -> Decision:
         hook = self._options.on_persistent_429

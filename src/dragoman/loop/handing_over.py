@@ -39,7 +39,7 @@ def follow_reports(
         typed.move_to(taker)
     configure(taker, options)
     emit(HandedOver(last.call.id, taker.name or last.call.name, root.session.model.full_name))
-    taker.tell_left_out(emit)
+    taker.tell_left_out(emit, options.search)
     return taker
 
 

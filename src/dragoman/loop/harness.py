@@ -19,11 +19,11 @@ from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
 from dragoman.context.shown import Placeholders
 from dragoman.loop.model import Model, Models, is_doubtful
-from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, Sandboxing, ToolOptions, WorkspaceOptions, own_tools
+from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, Sandboxing, SearchMode, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
 from dragoman.loop.session import SaidBoundary, Session
 from dragoman.loop.surroundings import Orientation
-from dragoman.loop.web import Searcher, web_tools
+from dragoman.loop.web import Searcher, unmet_search, web_tools
 from dragoman.policy.approvals import Approvals, reaches_person
 from dragoman.policy.judge import Law
 from dragoman.providers.catalog import secret_variables
@@ -416,16 +416,22 @@ class Harness:
             connecting.cancel()
             await asyncio.wait({connecting})
 
-    def tell_left_out(self, emit: Emit) -> None:
-        """Tell the user which of their settings the model is not sent, once for each model."""
+    def tell_left_out(self, emit: Emit, search: SearchMode | None = None) -> None:
+        """Tell the user which of their settings the model is not sent, and that it does not search as it should, once for each model.
+        `search` is what was said for this run."""
+        if unmet := unmet_search(search, self.session, self.searcher):
+            self._tell_once("search", unmet, emit)
         settings = self.session.history.view.settings  # those of this run
         if settings.stop or not (settings.temperature is settings.top_p is settings.top_k is settings.thinking is None):
             from dragoman.loop.left_out import left_out
 
             for name, message in left_out(self.session.model, settings, self.session.history.view.tools):
-                if (told := (self.session.model.full_name, name)) not in self.told:
-                    self.told.add(told)
-                    emit(NoticeGiven("settings", message))
+                self._tell_once(name, message, emit)
+
+    def _tell_once(self, name: str, message: str, emit: Emit) -> None:
+        if (told := (self.session.model.full_name, name)) not in self.told:
+            self.told.add(told)
+            emit(NoticeGiven("settings", message))
 
     def has_builtin(self, name: str) -> bool:
         """A tool of the embedder's own may have the same name, and reads something else."""

@@ -309,6 +309,7 @@ _OPTIONS: dict[str, Check] = {
     "limits": a(Limits),
     "context": a(ContextSettings),
     "budget": budget,
+    "search": one_of(SearchMode),
     "fallback": a(FallbackOptions),
     "hooks": each(hooks),
 }

@@ -103,7 +103,7 @@ class Run(RunHandle[T]):
             await require_room(self._harness, self._prompt, self._options, self._emit)
         self._before = await take_prompt(self._harness, self._prompt, self._options)
         await self._accept()
-        self._harness.tell_left_out(self._emit)
+        self._harness.tell_left_out(self._emit, self._options.search)
 
     async def _accept(self) -> None:
         """What was asked for is on disk: from here on this run answers open calls."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
 from dragoman.loop.model import Model, Models
 from dragoman.loop.options import SearchMode, WebAccess
@@ -17,7 +18,7 @@ from dragoman.tools.web_fetch import PageReader, WebFetch
 from dragoman.tools.web_search import WebSearch, can_search
 from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider, Transport
-from dragoman.values.errors import ProviderError, Unsupported
+from dragoman.values.errors import InputError, ProviderError, Unsupported
 from dragoman.values.messages import Request, Response, Settings, ToolSpec, user
 from dragoman.values.tracing import traced
 from dragoman.values.usage import Usage, usage_told
@@ -59,11 +60,15 @@ def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs, forbids_host
 
 def can_ground(model: Model, tools: tuple[ToolSpec, ...]) -> bool:
     """Whether the service can search on its own beside these tools (grounding). Nothing is sent."""
+    return not _why_not_grounding(model, tools)
+
+
+def _why_not_grounding(model: Model, tools: tuple[ToolSpec, ...]) -> str:
     try:
         model.provider.prepare(Request(model.name, (user("?"),), tools=tools, settings=Settings(search=True)))
-    except Unsupported:
-        return False
-    return True
+    except Unsupported as error:
+        return str(error)
+    return ""
 
 
 def offer_search(
@@ -77,6 +82,31 @@ def offer_search(
         return without, _searching(settings)
     nobody_any_more = searcher.is_offered and not searcher.can_search()  # the model was changed to one that cannot
     return (without if nobody_any_more else specs), settings
+
+
+def ground_without_access(mode: SearchMode | None, model: Model, specs: tuple[ToolSpec, ...], settings: Settings) -> Settings:
+    """The settings of a run of an agent that has no web access, and was told for this run how to search."""
+    return _searching(settings) if mode == "grounding" and can_ground(model, specs) else settings
+
+
+def require_search(mode: SearchMode | None, model: Model, specs: tuple[ToolSpec, ...]) -> None:
+    """Raises InputError where an agent without web access cannot search as a run is told to."""
+    if mode == "tool":
+        raise InputError(say("loop.search_needs_access"))
+    if mode == "grounding" and (why := _why_not_grounding(model, specs)):
+        raise InputError(say("loop.grounding_needs_access", why=why))
+
+
+def unmet_search(mode: SearchMode | None, session: Session, searcher: Searcher | None) -> str:
+    """Says that a run does not search as it should, and what it does instead; empty where it does. `mode` is what was said for this run."""
+    wanted = mode or (searcher.mode if searcher is not None else None)
+    model, view = session.model, session.history.view
+    if wanted == "grounding" and not view.settings.search:
+        key = "loop.grounding_by_tool" if any(spec.name == SEARCH_TOOL for spec in view.tools) else "loop.grounding_by_nobody"
+        return say(key, model=model.full_name, why=_why_not_grounding(model, view.tools))
+    if mode == "tool" and (searcher is None or not searcher.can_search()):
+        return say("loop.search_by_nobody", model=model.full_name)
+    return ""
 
 
 def _searching(settings: Settings) -> Settings:
@@ -128,6 +158,11 @@ class Searcher:
         self._named = "" if web.search_model == NOBODY else web.search_model
         self._other: str | None = None
         """The model of another service, once it was looked for; empty: there is none."""
+
+    @property
+    def mode(self) -> SearchMode:
+        """How the agent searches, unless a run is told otherwise."""
+        return self._web.search
 
     def can_search(self) -> bool:
         """Whether anything here can search the web: a server, this model, or another. Nothing is sent."""

@@ -10,6 +10,13 @@ TEXTS = {
     "loop.resume_without_store": "a session is resumed from the store it is in: SessionOptions(store, resume=…)",
     "loop.key_alone": "a session is opened by its key in a store, and not together with `resume`: SessionOptions(store, key=…)",
     "loop.not_a_history": "this is not a history as History.to_json writes it: {reason}",
+    "loop.search_needs_access": "this agent has no access to the web, so it has no tool to search with: "
+    'give it ToolOptions(web=WebAccess()), or say search="grounding" for a model that searches by itself',
+    "loop.grounding_needs_access": "this run cannot search by itself: {why}. An agent with access to the web searches with a tool "
+    'instead: ToolOptions(web=WebAccess(search="grounding"))',
+    "loop.grounding_by_tool": "{model} searches the web by calling google_web_search, and not by itself (grounding): {why}",
+    "loop.grounding_by_nobody": "{model} does not search the web by itself (grounding), and there is nothing else that could: {why}",
+    "loop.search_by_nobody": "nothing can search the web here: {model} cannot, and there is no other model or server that could",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
     "loop.closed": "this agent is closed; make another one (one with the same session goes on with the conversation)",
     "loop.run_not_awaited": "a Run has no {name!r}: `await` it and take it from the Result, or use `agent.run_sync(…)`",

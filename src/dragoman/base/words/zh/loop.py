@@ -10,6 +10,13 @@ TEXTS = {
     "loop.resume_without_store": "要从会话所在的存储中恢复会话：SessionOptions(store, resume=…)",
     "loop.key_alone": "会话按其在存储中的键打开，不能与 `resume` 同时使用：SessionOptions(store, key=…)",
     "loop.not_a_history": "这不是 History.to_json 写出的历史：{reason}",
+    "loop.search_needs_access": "此 agent 不能访问网络，因此没有可用来搜索的工具；请给它 ToolOptions(web=WebAccess())，"
+    '或者对能自行搜索的模型使用 search="grounding"',
+    "loop.grounding_needs_access": "本次运行不能自行搜索：{why}。能访问网络的 agent 会改用工具搜索："
+    'ToolOptions(web=WebAccess(search="grounding"))',
+    "loop.grounding_by_tool": "{model} 通过调用 google_web_search 搜索网络，而不是自行搜索（grounding）：{why}",
+    "loop.grounding_by_nobody": "{model} 不会自行搜索网络（grounding），这里也没有别的途径可以搜索：{why}",
+    "loop.search_by_nobody": "这里无法搜索网络：{model} 不能搜索，也没有别的模型或服务器可用",
     "loop.already_running": "此 agent 已在运行；请等待、取消，或另建一个 agent",
     "loop.closed": "此 agent 已关闭；请另建一个（使用同一会话的 agent 会继续该对话）",
     "loop.run_not_awaited": "Run 没有 {name!r}：请 `await` 它并从 Result 中读取，或使用 `agent.run_sync(…)`",
