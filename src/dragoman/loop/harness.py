@@ -425,7 +425,7 @@ class Harness:
         if settings.stop or not (settings.temperature is settings.top_p is settings.top_k is settings.thinking is None):
             from dragoman.loop.left_out import left_out
 
-            for name, message in left_out(self.session.model, settings, self.session.history.view.tools):
+            for name, message in left_out(self.session.model, settings, self.session.history.view.tools, self.models.no_think):
                 self._tell_once(name, message, emit)
 
     def _tell_once(self, name: str, message: str, emit: Emit) -> None:

@@ -12,8 +12,8 @@ from dragoman.values.messages import Request, Settings, Thinking, ToolSpec, user
 _UNSET: dict[str, object] = {"temperature": None, "top_p": None, "top_k": None, "stop": ()}
 
 
-def left_out(model: Model, settings: Settings, tools: tuple[ToolSpec, ...]) -> list[tuple[str, str]]:
-    """The names of settings that make no difference to what is sent, and why. Nothing is sent."""
+def left_out(model: Model, settings: Settings, tools: tuple[ToolSpec, ...], no_think: str = "") -> list[tuple[str, str]]:
+    """The names of settings that make no difference to what is sent, and why. Nothing is sent. `no_think`: see `TextOptions`."""
     if model.provider.deployment is None:
         return []  # a provider of somebody's own: what it makes of settings is not known
     probe = _Probe(model, settings, tools)
@@ -25,9 +25,17 @@ def left_out(model: Model, settings: Settings, tools: tuple[ToolSpec, ...]) -> l
         ]
         if settings.thinking is not None and (why := _other_effort(probe, settings.thinking.effort)):
             found.append(("thinking", why))
+        if no_think and settings.thinking is not None and settings.thinking.effort == "off" and _sets_thinking(model):
+            found.append(("no_think", str(say("loop.no_think_not_sent", words=no_think, model=model.full_name))))
     except DragomanError:
         return []  # the request itself will tell
     return found
+
+
+def _sets_thinking(model: Model) -> bool:
+    from dragoman.text_tools.no_think import has_own_setting
+
+    return has_own_setting(model.profile)
 
 
 class _Probe:
@@ -60,6 +68,8 @@ def _other_effort(probe: _Probe, asked: str) -> str:
         case "none":
             return "" if asked == "off" else str(say("loop.effort_not_taken", effort=asked, model=name))
         case "always":
+            if asked == "off" and not probe.is_same(thinking=None):
+                return ""  # it is told in words
             return str(say("loop.always_thinks", effort=asked, model=name))
         case _ if probe.is_same(thinking=None):
             if asked == "off" and profile.thinking_off:

@@ -98,6 +98,7 @@ class Models:
         profile = used.profile
         if self._calling == "text" or (self._calling == "auto" and profile.tools == "text"):
             return self.in_text(used)
+        used = self._without_thinking(used)
         if self._calling == "native" or profile.known:
             return used
         from dragoman.text_tools.detector import Detector
@@ -138,10 +139,7 @@ class Models:
 
     def adopt(self, model: Model) -> Model:
         """A model that another agent has connected, and closes."""
-        from dragoman.text_tools.detector import Detector
-
-        provider = model.provider.provider if isinstance(model.provider, Detector) else model.provider
-        return Model(self.use(provider).provider, model.name)
+        return Model(self.use(_native(model.provider)).provider, model.name)
 
     def learn_from(self, others: Models) -> None:
         """Take over the profiles of another conversation's models, so that what they cost is known here."""
@@ -155,15 +153,12 @@ class Models:
 
     def in_text(self, model: Model, dialect: str = "") -> Model:
         """With tools as text, whatever was wrapped around it before. The dialect: named, configured, the profile's, the default."""
-        from dragoman.text_tools.detector import Detector
         from dragoman.text_tools.dialect import DEFAULT
         from dragoman.text_tools.options import TextOptions, place_for
         from dragoman.text_tools.wrapper import TextTools
 
         self.found_dialect = ""
-        provider = model.provider
-        if isinstance(provider, Detector | TextTools):
-            provider = provider.provider
+        provider = model.provider.provider if isinstance(model.provider, TextTools) else _native(model.provider)
         options, profile = self._text or TextOptions(), model.profile
         chosen = dialect or (options.dialect if options.dialect != DEFAULT else profile.dialect or DEFAULT)
         protocol = provider.deployment.protocol if provider.deployment is not None else ""
@@ -175,12 +170,36 @@ class Models:
         """The user's own names for tools and parameters, as this model writes them."""
         return self._text.mapping_for(model.provider.name, model.name) if self._text is not None else {}
 
+    @property
+    def no_think(self) -> str:
+        """The words of `TextOptions.no_think`, if the user has set them."""
+        return (self._text.no_think if self._text is not None else None) or ""
+
+    def _without_thinking(self, model: Model) -> Model:
+        """With the words that turn thinking off, where the user or the profile wants them; else as it is."""
+        words, profile = self._text.no_think if self._text is not None else None, model.profile
+        if words == "" or (words is None and (profile.thinking != "switch" or profile.thinking_switch)):
+            return model
+        from dragoman.text_tools.no_think import NoThink
+
+        return Model(NoThink(model.provider, words), model.name)
+
     async def aclose(self) -> None:
         for provider in self._opened:
             await provider.aclose()
 
     def _notice(self, dialect: str) -> None:
         self.found_dialect = dialect
+
+
+def _native(provider: Provider) -> Provider:
+    """The provider without what was put around one with native tools."""
+    from dragoman.text_tools.detector import Detector
+    from dragoman.text_tools.no_think import NoThink
+
+    if isinstance(provider, Detector):
+        provider = provider.provider
+    return provider.provider if isinstance(provider, NoThink) else provider
 
 
 def connect_by_name(model: str, blobs: BlobStore) -> Provider:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Literal
@@ -24,6 +25,8 @@ from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opa
 from dragoman.values.partial import AnswerBound
 from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
+
+log = logging.getLogger("dragoman.providers")
 
 Piece = tuple[Literal["text", "thought"], str]
 MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
@@ -221,6 +224,7 @@ class ThinkTags:
         self._held = ""
         """What may be the beginning of a tag."""
         self._state: Literal["start", "opened", "thinking", "gap", "text"] = "start"
+        self._thought_chars = 0
 
     @property
     def is_over(self) -> bool:
@@ -243,6 +247,7 @@ class ThinkTags:
         if self._state == "thinking":
             thought, text = self._close(text)
             pieces.append(("thought", thought))
+            self._thought_chars += len(thought)
         if self._state == "gap":  # the blank lines between the thinking and the answer
             text = text.lstrip()
             self._state = "text" if text else "gap"
@@ -252,7 +257,9 @@ class ThinkTags:
 
     def close(self) -> list[Piece]:
         """What was held back when the answer ended."""
-        held, self._held = self._held, ""
+        if self._thought_chars:
+            log.debug("took %d characters of thinking out of the text of an answer", self._thought_chars)
+        held, self._held, self._thought_chars = self._held, "", 0
         inside = self._state == "thinking" or (self._state == "start" and self._opened)
         return [("thought" if inside else "text", held)] if held else []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from hashlib import sha256
 from typing import assert_never
@@ -21,6 +22,8 @@ from dragoman.text_tools.toolset import Toolset
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta, ToolCallReady, ToolCallStarted
 from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall
 from dragoman.values.parts import unique_id, used_call_ids
+
+log = logging.getLogger("dragoman.text_tools")
 
 
 class ReaderOptions(msgspec.Struct, frozen=True):
@@ -133,6 +136,7 @@ class AnswerReader:
         if parsed.calls or parsed.reasoning:
             untrusted = RecentResults(self._options.request.messages if parsed.calls else ())
             parts = assemble(message, parsed, self._options.dialect, self._ids_by_call(parsed), untrusted.find_echo)
+            _log_parts(parsed, is_kept=self._options.preserve_context)
             message = Message("assistant", without_text(parts) if parsed.calls and not self._options.preserve_context else parts)
         if message is response.message and finish is response.finish and detail == response.detail:
             return response
@@ -146,6 +150,14 @@ class AnswerReader:
             block = starts[place - 1] if (place := bisect_right(starts, call.span[0])) else -1
             ids[id(call)] = self._started_ids.pop(block, "") or self._ids.new()
         return ids
+
+
+def _log_parts(parsed: Parsed, *, is_kept: bool) -> None:
+    """Write down at DEBUG what was taken out of the text, and what became of the words beside calls."""
+    if parsed.reasoning:
+        log.debug("took %d characters of thinking out of the text of an answer", len(parsed.reasoning))
+    if parsed.calls and (words := parsed.text.strip()):
+        log.debug("%s %d characters of text beside %d tool calls", "kept" if is_kept else "dropped", len(words), len(parsed.calls))
 
 
 class BoundAnswerReader(AnswerReader):

@@ -24,8 +24,8 @@ class TextOptions(msgspec.Struct, frozen=True):
     """Keep the text beside calls; False drops it, as some services with native calls do. Text is then shown when the answer is complete:
     only then is it known whether it stands beside a call."""
     no_think: str | None = None
-    """The switch added to prompts if thinking is off and the server has no setting for it: `/no_think` after the prompt, or `<no_think>`
-    before it. None: as the profile says. Empty: nothing."""
+    """The switch added to prompts if thinking is off: `/no_think` after the prompt, or `<no_think>` before it. With native tools too, but
+    not for a model whose service has a setting of its own for thinking. None: as the profile says. Empty: nothing."""
     is_thinking: bool = False
     """The chat template opens the model's thinking itself, so answers begin inside it."""
     mapping: NameMapping = {}

@@ -12,6 +12,7 @@ from dragoman.text_tools.calls import Call
 from dragoman.text_tools.constrained import render_reply
 from dragoman.text_tools.dialect_table import current_name
 from dragoman.text_tools.neutral import neutralise
+from dragoman.text_tools.no_think import add_words
 from dragoman.text_tools.render import render_calls, render_response
 from dragoman.values.messages import Blob, FileRef, Message, Part, Text, ToolCall, ToolResult
 from dragoman.values.parts import NO_OUTPUT, text_of
@@ -95,7 +96,7 @@ def _rewrite_user(message: Message, dialect: str, no_think: str) -> Message:
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     parts = [_neutralise_part(part) for part in message.parts if not isinstance(part, ToolResult)]
     if no_think:
-        parts = _add_no_think(parts, no_think)
+        parts = add_words(parts, no_think)
     if not results:
         is_same = all(one is other for one, other in zip(parts, message.parts, strict=True))
         return message if is_same else Message("user", tuple(parts))
@@ -120,16 +121,3 @@ def _neutralise_part(part: Part) -> Part:
         return Text(part.text)
     text = neutralise(part.text)
     return part if text == part.text else Text(text, part.opaque)
-
-
-def _add_no_think(parts: list[Part], no_think: str) -> list[Part]:
-    """Add the no-think switch: `<no_think>` before the prompt, Qwen's `/no_think` after it."""
-    texts = [place for place, part in enumerate(parts) if isinstance(part, Text)]
-    if not texts:
-        return parts
-    is_before = no_think.startswith("<")
-    place = texts[0] if is_before else texts[-1]
-    part = parts[place]
-    assert isinstance(part, Text)
-    text = f"{no_think}\n\n{part.text}" if is_before else f"{part.text}\n{no_think}"
-    return [*parts[:place], Text(text, part.opaque), *parts[place + 1 :]]

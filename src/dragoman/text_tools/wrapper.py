@@ -19,6 +19,7 @@ from dragoman.base.words import sentence_of
 from dragoman.text_tools.answering import AnswerReader, BoundAnswerReader, ReaderOptions
 from dragoman.text_tools.constrained import constrain_request, is_constrained
 from dragoman.text_tools.dialect_table import find_dialect
+from dragoman.text_tools.no_think import words_for
 from dragoman.text_tools.options import TextOptions
 from dragoman.text_tools.parser import StreamParser
 from dragoman.text_tools.prompt import render_bound_prompt, render_prompt
@@ -32,8 +33,6 @@ from dragoman.values.wrapping import WrappingProvider
 
 MUST_CALL = "Answer with a tool call."
 MUST_CALL_ONE = "Answer with a call of the tool {name}."
-NO_THINK = "/no_think"
-"""Qwen's prompt switch that turns thinking off."""
 CACHED_TOOLSETS = 8
 """For how many sets of tools the derived values are cached."""
 
@@ -84,7 +83,9 @@ class TextTools(WrappingProvider):
         is_bound = self._is_always_bound(request)
         if is_bound:
             request = constrain_request(request)
-        messages = self._memo(self._no_think(request), is_bound).over(request.messages)
+        messages = self._memo(words_for(self.options.no_think, request.settings, self.profile(request.model)), is_bound).over(
+            request.messages
+        )
         small = self.profile(request.model).small
         examples = self._few_shot(request.tools) if is_bound and small is not None and small.examples else []
         messages[:0] = examples
@@ -126,15 +127,6 @@ class TextTools(WrappingProvider):
         if not request.tools or small is None or not small.bound_calls:
             return False
         return not small.few_tools or all(tool.name in small.few_tools for tool in request.tools)
-
-    def _no_think(self, request: Request) -> str:
-        thinking, words = request.settings.thinking, self.options.no_think
-        if thinking is None or thinking.effort != "off":
-            return ""
-        if words is not None:
-            return words
-        profile = self.profile(request.model)
-        return NO_THINK if profile.thinking == "switch" and not profile.thinking_switch else ""
 
     # --- the answer
 

@@ -134,6 +134,7 @@ TEXTS = {
     "loop.thinking_not_off": "settings.thinking = off: {model} cannot do without thinking, and is asked to think as little as it can",
     "loop.other_effort": "settings.thinking = {effort} is sent as the next stronger one: {model} takes {efforts}",
     "loop.thinking_on_or_off": "settings.thinking = {effort} is sent as on: {model} can only be told to think or not to",
+    "loop.no_think_not_sent": "{words} is not added to prompts: the service of {model} has a setting of its own for thinking",
     # --- summaries
     "loop.not_long_enough": "it is not long enough",
     "loop.nothing_to_sum_up": "there is nothing to summarise yet",
