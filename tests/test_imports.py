@@ -30,7 +30,7 @@ LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
 FRONT_ENDS = {"__main__", "cli", "tui"}
-PUBLIC = {"contracts", "errors", "events", "hooks", "mcp", "messages", "options", "record", "rules", "stores", "traces"}
+PUBLIC = {"contracts", "errors", "events", "hooks", "mcp", "messages", "options", "record", "rules", "search", "stores", "traces"}
 """Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
 """They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""
@@ -136,6 +136,7 @@ LATER = {
     "loop.own_keys": "not before a tool is called",
     "loop.replacing": "only where the conversation is cleared or replaced",
     "loop.run_log": "only where the program logs runs",
+    "loop.searching": "only where a search is asked for without a model that calls the tool",
     "loop.search_model": "only where the chat model cannot search",
     "loop.tracing": "an extra, and only where traces are on",
     "loop.trial": "only where the request may be too long",

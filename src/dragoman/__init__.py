@@ -3,7 +3,7 @@
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
 first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
 `dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.mcp`, `dragoman.messages`, `dragoman.options`, `dragoman.record`,
-`dragoman.rules`, `dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
+`dragoman.rules`, `dragoman.search`, `dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
 """
 
 __version__ = "0.1.0"
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dragoman import options as options
     from dragoman import record as record
     from dragoman import rules as rules
+    from dragoman import search as search
     from dragoman import stores as stores
     from dragoman import testing as testing
     from dragoman import traces as traces
@@ -95,7 +96,22 @@ if TYPE_CHECKING:
     from dragoman.values.usage import Usage as Usage
 
 _MODULES = (
-    *("context", "contracts", "errors", "events", "hooks", "mcp", "messages", "options", "record", "rules", "stores", "testing", "traces"),
+    *(
+        "context",
+        "contracts",
+        "errors",
+        "events",
+        "hooks",
+        "mcp",
+        "messages",
+        "options",
+        "record",
+        "rules",
+        "search",
+        "stores",
+        "testing",
+        "traces",
+    ),
 )
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",

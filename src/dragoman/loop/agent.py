@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from dragoman.loop.background import Background
     from dragoman.loop.budget import Account, Budget
     from dragoman.loop.compression import Compression
+    from dragoman.loop.searching import WebSearchResult
     from dragoman.loop.subagents import AgentTool
     from dragoman.loop.typed_answer import TypedAnswer, Wanted
     from dragoman.sessions.stores import Store
@@ -54,6 +55,7 @@ else:
     (ContextSettings,) = late_types("dragoman.context.settings", "ContextSettings")
     Account, Budget = late_types("dragoman.loop.budget", "Account", "Budget")
     (Compression,) = late_types("dragoman.loop.compression", "Compression")
+    (WebSearchResult,) = late_types("dragoman.loop.searching", "WebSearchResult")
     (AgentTool,) = late_types("dragoman.loop.subagents", "AgentTool")
     (Store,) = late_types("dragoman.sessions.stores", "Store")
     (Hooks,) = late_types("dragoman.values.hooks", "Hooks")
@@ -364,6 +366,10 @@ class Agent(BetweenRuns, Generic[D, T]):
     def compress_sync(self, focus: str = "") -> Compression:
         """`compress` for code that is not async."""
         return self._in_background().value_of(lambda: self.compress(focus))
+
+    def search_sync(self, query: str) -> WebSearchResult:
+        """`search` for code that is not async."""
+        return self._in_background().value_of(lambda: self.search(query))
 
     # --- ending it
 

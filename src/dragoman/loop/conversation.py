@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from dragoman.loop.at_work import AtWork
     from dragoman.loop.budget import Account
     from dragoman.loop.compression import Compression
+    from dragoman.loop.searching import WebSearchResult
     from dragoman.values.commands import CommandState
 else:
     (Plan,) = late_types("dragoman.context.plan", "Plan")
     (AtWork,) = late_types("dragoman.loop.at_work", "AtWork")
     (Account,) = late_types("dragoman.loop.budget", "Account")
     (Compression,) = late_types("dragoman.loop.compression", "Compression")
+    (WebSearchResult,) = late_types("dragoman.loop.searching", "WebSearchResult")
     (CommandState,) = late_types("dragoman.values.commands", "CommandState")
 
 
@@ -50,6 +52,16 @@ class BetweenRuns(TakesOver):
         from dragoman.loop.compressing import compress_now
 
         return await compress_now(self._harness, focus)
+
+    async def search(self, query: str) -> WebSearchResult:
+        """Search the web now, as the tool `google_web_search` does for the model, which reads with the next prompt what was found.
+
+        Needs web access (`ToolOptions(web=WebAccess())`) and somebody who can search, else InputError. Raises ProviderError as the service
+        refuses; then the conversation is as it was.
+        """
+        from dragoman.loop.searching import search_now
+
+        return await search_now(self._harness, query)
 
     def prune(self) -> int:
         """Prune every result that is outdated by the rule now, whatever the schedule. Returns how many there were."""

@@ -164,6 +164,11 @@ class Searcher:
         """How the agent searches, unless a run is told otherwise."""
         return self._web.search
 
+    @property
+    def server(self) -> str:
+        """The SearXNG server that searches; empty: a model does."""
+        return self._web.searxng
+
     def can_search(self) -> bool:
         """Whether anything here can search the web: a server, this model, or another. Nothing is sent."""
         return bool(self._web.searxng or self._named or _can_search(self.session.model) or self._find_other())

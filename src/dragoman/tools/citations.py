@@ -7,7 +7,7 @@ services' citations to the same. No I/O, and malformed data never raises.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,22 @@ _LOOKS_PER_BYTE = 16
 """Total budget of comparisons, per byte of text, before that limit applies."""
 
 
+class Support(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A passage of an answer and the sources it rests on: Gemini's groundingSupports, and what other services say of the kind."""
+
+    text: str
+    start: int
+    """Where it stands in the answer without markers: `answer[start:end] == text`."""
+    end: int
+    sources: tuple[int, ...]
+    """The numbers of its sources, from 1."""
+    confidence: tuple[float, ...] = ()
+    """How sure the service is of each of them, from 0 to 1; empty where it does not tell."""
+
+
 class CitedText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer with its markers, and the sources that they stand for."""
+
     text: str
     """With its markers, without the list of sources."""
     sources: tuple[Source, ...] = ()
@@ -48,18 +63,50 @@ def cite(text: str | Sequence[str], supports: Iterable[Any] | None, chunks: Iter
     """
     parts = [text] if isinstance(text, str) else list(text)
     sources = tuple(source_of(chunk) for chunk in chunks or ())
+    data, placed = _place(parts, supports, len(sources))
+    markers: dict[int, set[int]] = {}
+    for segment, end in placed:
+        markers.setdefault(end, set()).update(segment.numbers)
+    return CitedText(_insert_markers("".join(parts), data, markers), sources)
+
+
+def read_supports(text: str | Sequence[str], supports: Iterable[Any] | None, chunks: Iterable[Any] | None) -> tuple[Support, ...]:
+    """The passages that `cite` marks, in the order of the text. The arguments are those of `cite`."""
+    parts = [text] if isinstance(text, str) else list(text)
+    data, placed = _place(parts, supports, len(list(chunks or ())))
+    spans = [(max(end - len(segment.text), 0) if segment.text else max(segment.start, 0), end, segment) for segment, end in placed]
+    at = _char_places(data, {offset for start, end, _ in spans for offset in (start, end)})
+    whole = "".join(parts)
+    found = [Support(whole[at[start] : at[end]], at[start], at[end], each.numbers, each.scores) for start, end, each in spans]
+    return tuple(sorted(found, key=lambda support: (support.start, support.end, support.sources)))
+
+
+def _place(parts: Sequence[str], supports: Iterable[Any] | None, sources: int) -> tuple[bytes, list[tuple[_Segment, int]]]:
+    """The whole text in UTF-8, and each usable segment with the offset of its end in it."""
     by_part: dict[int, list[_Segment]] = {}
     for support in supports or ():
-        if (segment := _segment(support, len(sources))) is not None:
+        if (segment := _segment(support, sources)) is not None:
             by_part.setdefault(segment.part, []).append(segment)
-    markers: dict[int, set[int]] = {}
+    placed: list[tuple[_Segment, int]] = []
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    start = 0
+    before = 0
     for index, data in enumerate(encoded):
         for segment, end in _locate(data, by_part.get(index, [])):
-            markers.setdefault(start + end, set()).update(segment.numbers)
-        start += len(data)
-    return CitedText(_insert_markers("".join(parts), b"".join(encoded), markers), sources)
+            placed.append((msgspec.structs.replace(segment, start=before + segment.start), before + end))
+        before += len(data)
+    return b"".join(encoded), placed
+
+
+def _char_places(data: bytes, offsets: Iterable[int]) -> dict[int, int]:
+    """The place in characters of each offset in bytes; one inside a character is moved behind it. One pass over the data."""
+    places: dict[int, int] = {}
+    at_byte = at_char = 0
+    for offset in sorted(offsets):
+        end = max(_char_end(data, offset), at_byte)
+        at_char += len(data[at_byte:end].decode("utf-8", "surrogatepass"))
+        at_byte = end
+        places[offset] = at_char
+    return places
 
 
 # --- reading the service's data --------------------------------------------------------------------------------------------
@@ -71,6 +118,7 @@ class _Segment(msgspec.Struct, frozen=True):
     start: int
     end: int | None
     text: bytes
+    scores: tuple[float, ...] = ()
 
     @property
     def anchor(self) -> int:
@@ -85,12 +133,20 @@ def _segment(support: Any, sources: int) -> _Segment | None:
     segment, indices = support.get("segment"), support.get("groundingChunkIndices")
     if not isinstance(segment, Mapping) or not isinstance(indices, Sequence):
         return None
-    known = {index for each in indices if (index := _as_int(each)) is not None and 0 <= index < sources}
+    known = {index: place for place, each in enumerate(indices) if (index := _as_int(each)) is not None and 0 <= index < sources}
     text, end, part = segment.get("text"), _as_int(segment.get("endIndex")), _as_int(segment.get("partIndex") or 0)
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
     if not known or part is None or (end is None and not data):
         return None
-    return _Segment(tuple(index + 1 for index in known), part, _as_int(segment.get("startIndex")) or 0, end, data)
+    scores = _scores(support.get("confidenceScores"), known.values())
+    return _Segment(tuple(index + 1 for index in known), part, _as_int(segment.get("startIndex")) or 0, end, data, scores)
+
+
+def _scores(told: Any, places: Collection[int]) -> tuple[float, ...]:
+    """The scores at these places; none unless there is a number at each."""
+    scores = [told[place] for place in places if place < len(told)] if isinstance(told, list) else []
+    is_whole = len(scores) == len(places) and all(isinstance(each, int | float) and not isinstance(each, bool) for each in scores)
+    return tuple(map(float, scores)) if is_whole else ()
 
 
 def source_of(chunk: Any) -> Source:

@@ -13,20 +13,31 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.tools.citations import CitedText, cite, source_of
+from dragoman.tools.citations import CitedText, Support, cite, read_supports, source_of
 from dragoman.values.messages import Citation, Message, Source, Text
 
 
 def cite_message(message: Message) -> CitedText:
     """The text of a message with citation markers, and its sources. The message itself is not changed."""
+    reading = _read(message)
+    cited = cite(message.text, reading.supports, reading.chunks)
+    return msgspec.structs.replace(cited, sources=tuple(map(reading.with_passages, range(len(cited.sources)), cited.sources)))
+
+
+def supports_of(message: Message) -> tuple[Support, ...]:
+    """The passages of a message that rest on sources, as data."""
+    reading = _read(message)
+    return read_supports(message.text, reading.supports, reading.chunks)
+
+
+def _read(message: Message) -> _CitationReader:
     reading = _CitationReader()
     for part in message.parts:
         if isinstance(part, Text):
             reading.read(part.text)
         elif isinstance(part, Citation):
             reading.cite(part)
-    cited = cite(message.text, reading.supports, reading.chunks)
-    return msgspec.structs.replace(cited, sources=tuple(map(reading.with_passages, range(len(cited.sources)), cited.sources)))
+    return reading
 
 
 def sources_of(citations: Iterable[Citation]) -> tuple[Source, ...]:

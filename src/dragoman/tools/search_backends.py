@@ -13,8 +13,8 @@ from dragoman.base import jsontext
 from dragoman.base.text import clip
 from dragoman.base.visible import strip_hidden
 from dragoman.base.words import say
-from dragoman.tools.citations import CitedText, cite
-from dragoman.tools.grounding import cite_message
+from dragoman.tools.citations import cite, read_supports
+from dragoman.tools.grounding import cite_message, supports_of
 from dragoman.tools.web_search import SearchResult, search_request
 from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
@@ -46,7 +46,8 @@ class ModelSearch:
         raw_citations = [
             jsontext.decode(part.opaque.json) for part in message.parts if isinstance(part, Citation) and part.opaque is not None
         ]
-        return SearchResult(cite_message(message), tuple(raw_citations), response.finish is not FinishReason.STOP)
+        cut = response.finish is not FinishReason.STOP
+        return SearchResult(cite_message(message), tuple(raw_citations), cut, answer=message.text, supports=supports_of(message))
 
     async def _whole_answer(self, request: Request) -> Response:
         """The service may pause a long search, and goes on when it is sent back what it has found."""
@@ -96,7 +97,7 @@ class SearxngSearch:
         found = jsontext.decode_object(body.decode("utf-8", "replace"))
         if found is None:
             raise ServerError(say("tools.searxng_not_json"), provider="searxng")
-        return SearchResult(_cite_results(found))
+        return _cite_results(found)
 
 
 async def _read_body(chunks: Any) -> bytes:
@@ -108,7 +109,7 @@ async def _read_body(chunks: Any) -> bytes:
     return bytes(body)
 
 
-def _cite_results(found: dict[str, Any]) -> CitedText:
+def _cite_results(found: dict[str, Any]) -> SearchResult:
     """A paragraph for each result, with its marker; the server's direct answers come first."""
     results = [each for each in _list(found.get("results")) if isinstance(each, dict) and _line(each.get("url"))][:MAX_RESULTS]
     paragraphs = [text for each in _list(found.get("answers")) if (text := _line(each.get("answer") if isinstance(each, dict) else each))]
@@ -122,7 +123,8 @@ def _cite_results(found: dict[str, Any]) -> CitedText:
         supports.append({"segment": {"startIndex": end - len(text.encode("utf-8", "surrogatepass")), "endIndex": end},
                          "groundingChunkIndices": [len(chunks)]})  # fmt: skip
         chunks.append({"web": {"uri": uri, "title": title}})
-    return cite("\n\n".join(paragraphs), supports, chunks)
+    text = "\n\n".join(paragraphs)
+    return SearchResult(cite(text, supports, chunks), answer=text, supports=read_supports(text, supports, chunks))
 
 
 def _line(value: object) -> str:

@@ -18,7 +18,7 @@ from dragoman.values.errors import Refused as NotAnswered
 from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
 
 if TYPE_CHECKING:
-    from dragoman.tools.citations import CitedText
+    from dragoman.tools.citations import CitedText, Support
     from dragoman.values.contracts import Provider
 
 NAME = "google_web_search"
@@ -49,6 +49,10 @@ class SearchResult(msgspec.Struct, frozen=True):
     """Whether the answer was truncated by a limit."""
     by: str = ""
     """The model that searched, if it is not the one of the conversation."""
+    answer: str = ""
+    """The text without markers."""
+    supports: tuple[Support, ...] = ()
+    """Which passages of the answer rest on which sources."""
 
 
 Search = Callable[[str], Awaitable[SearchResult]]
@@ -76,7 +80,7 @@ class WebSearch:
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
         try:
-            query = _query(args)
+            query = read_query(args)
         except ToolRefusal as refused:
             return Intent(title=NAME, problem=refused.message)
         title = escape_hidden(f"search the web: {query}", one_line=True)
@@ -84,26 +88,31 @@ class WebSearch:
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:
-            query = _query(args)
+            query = read_query(args)
         except ToolRefusal as refused:
             return refused.output()
-        from dragoman.tools.links import display_text
-
         try:
             found = await self._search(query)
         except DragomanError as error:
             return _failure(query, error)
-        body = "\n\n".join(filter(None, (found.cited.with_sources(), _CUT if found.is_cut else "")))
-        if not found.cited.text.strip() and not found.cited.sources:
-            text = f'No search results or information were found for "{query}".'
-            return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
-        by = f" (searched by {found.by})" if found.by else ""
-        text = f'Web search results for "{query}"{by}:\n\n{body}'
-        return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found), sources=found.cited.sources)
+        return output_of(query, found)
 
 
-def _query(args: Mapping[str, Any]) -> str:
-    """Raises ToolRefusal."""
+def output_of(query: str, found: SearchResult) -> ToolOutput:
+    """What was found, for the model, the user and the record."""
+    from dragoman.tools.links import display_text
+
+    body = "\n\n".join(filter(None, (found.cited.with_sources(), _CUT if found.is_cut else "")))
+    if not found.cited.text.strip() and not found.cited.sources:
+        text = f'No search results or information were found for "{query}".'
+        return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found))
+    by = f" (searched by {found.by})" if found.by else ""
+    text = f'Web search results for "{query}"{by}:\n\n{body}'
+    return ToolOutput((Text(text),), display=display_text(text), extras=_extras(query, found), sources=found.cited.sources)
+
+
+def read_query(args: Mapping[str, Any]) -> str:
+    """The query in one line. Raises ToolRefusal."""
     query = jsontext.valid_unicode(" ".join(str(args.get("query") or "").split()))
     if not query:
         raise ToolRefusal("the query is empty: say what to search for", "invalid")

@@ -72,10 +72,12 @@ class Configured(_Entry, frozen=True, tag="configured"):
 
 
 Speaker = Literal["person", "model", "program"]
-About = Literal["", "environment", "changed", "cut", "malformed", "loop", "answer_now", "feedback", "output", "hook", "background", "empty"]
+About = Literal[
+    "", "environment", "changed", "cut", "malformed", "loop", "answer_now", "feedback", "output", "hook", "background", "empty", "search"
+]
 """The subject of a note from the program to the model: the environment, changes in it, a truncated answer, a call that could not be
 parsed (native or written as text), a loop, that it must answer now, an answer that is not of the type asked for, what a hook has to say,
-that a background command has ended, an empty answer after tool results.
+that a background command has ended, an empty answer after tool results, what a search found that a person asked for.
 Empty for other speakers."""
 
 

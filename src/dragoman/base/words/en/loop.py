@@ -17,6 +17,11 @@ TEXTS = {
     "loop.grounding_by_tool": "{model} searches the web by calling google_web_search, and not by itself (grounding): {why}",
     "loop.grounding_by_nobody": "{model} does not search the web by itself (grounding), and there is nothing else that could: {why}",
     "loop.search_by_nobody": "nothing can search the web here: {model} cannot, and there is no other model or server that could",
+    "loop.no_web_access": "this agent has no access to the web: ToolOptions(web=WebAccess()) gives it, web.search in the configuration too",
+    "loop.nobody_searches": "nothing here can search the web: set the key of a service that can (GEMINI_API_KEY, ANTHROPIC_API_KEY, "
+    "OPENAI_API_KEY or XAI_API_KEY), or name a model that searches or a SearXNG server",
+    "loop.empty_query": "the query is empty: say what to search for",
+    "loop.query_too_long": "the query is longer than allowed ({count} of {most} characters): ask more briefly",
     "loop.already_running": "this agent is already running; wait for it, cancel it, or make another agent",
     "loop.closed": "this agent is closed; make another one (one with the same session goes on with the conversation)",
     "loop.run_not_awaited": "a Run has no {name!r}: `await` it and take it from the Result, or use `agent.run_sync(…)`",

@@ -17,6 +17,11 @@ TEXTS = {
     "loop.grounding_by_tool": "{model} 通过调用 google_web_search 搜索网络，而不是自行搜索（grounding）：{why}",
     "loop.grounding_by_nobody": "{model} 不会自行搜索网络（grounding），这里也没有别的途径可以搜索：{why}",
     "loop.search_by_nobody": "这里无法搜索网络：{model} 不能搜索，也没有别的模型或服务器可用",
+    "loop.no_web_access": "此 agent 不能访问网络：请用 ToolOptions(web=WebAccess())，或在配置中设置 web.search",
+    "loop.nobody_searches": "这里无法搜索网络：请设置能搜索的服务的密钥（GEMINI_API_KEY、ANTHROPIC_API_KEY、"
+    "OPENAI_API_KEY 或 XAI_API_KEY），或者指定一个能搜索的模型或 SearXNG 服务器",
+    "loop.empty_query": "查询为空：请写明要搜索什么",
+    "loop.query_too_long": "查询有 {count} 个字符，最多允许 {most} 个：请写短一些",
     "loop.already_running": "此 agent 已在运行；请等待、取消，或另建一个 agent",
     "loop.closed": "此 agent 已关闭；请另建一个（使用同一会话的 agent 会继续该对话）",
     "loop.run_not_awaited": "Run 没有 {name!r}：请 `await` 它并从 Result 中读取，或使用 `agent.run_sync(…)`",
