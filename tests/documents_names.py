@@ -64,7 +64,10 @@ def names(folder: Path, line: str = "store session") -> dict[str, Any]:
         "store": store,
         "session": session,
         "search_tool": WebSearch(unasked),
+        "searcher": searcher(),
         "grounded": grounded(),
+        "grounded_message": grounded_message(),
+        "grounding": GROUNDING,
         "now": NOW,
         "commands": old_commands(),
         "mixed": mixed_results(),
@@ -92,19 +95,27 @@ def scripted(script: str) -> dm.testing.ScriptedProvider:
 @cache
 def grounded() -> dm.Result:
     """A run whose answer names a source."""
-    with dm.Agent(Searcher(scripted("text: It rains."))) as agent:
+    with dm.Agent(searcher()) as agent:
         return agent.run_sync("How is the weather?")
+
+
+def searcher() -> dm.Provider:
+    return Searcher(scripted("text: It rains."))
+
+
+def grounded_message() -> dm.Message:
+    account = dm.messages.Opaque("gemini", msgspec.json.encode(GROUNDING).decode())
+    return dm.assistant("It rains.", dm.messages.Citation("https://example.org/rain", "Rain", "It rains", account))
 
 
 class Searcher(WrappingProvider):
     """Answers as Gemini does that has searched."""
 
     async def stream(self, request: dm.Request) -> AsyncGenerator[dm.StreamEvent, None]:
-        account = dm.messages.Citation(
-            "https://example.org/rain", "Rain", "It rains.", dm.messages.Opaque("gemini", msgspec.json.encode(GROUNDING).decode())
-        )
-        answer = dm.assistant("It rains.", account)
-        yield dm.ResponseFinished(dm.FinishReason.STOP, dm.Response(answer, dm.FinishReason.STOP))
+        yield dm.ResponseFinished(dm.FinishReason.STOP, dm.Response(grounded_message(), dm.FinishReason.STOP))
+
+    async def generate(self, request: dm.Request) -> dm.Response:
+        return dm.Response(grounded_message(), dm.FinishReason.STOP)
 
 
 async def unasked(query: str) -> Any:
