@@ -1,4 +1,4 @@
-"""Every piece of code in docs/agent.md runs as it stands, against a service on loopback."""
+"""Every piece of code in docs/agent.md and docs/chat.md runs as it stands, against a service on loopback."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ import dragoman as dm
 from dragoman.testing.mock.wire import ModelRequest
 from dragoman.testing.script_steps import ScriptedAnswer, answer
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "agent.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+BLOCKS = [
+    (block, page)
+    for page in ("agent.md", "chat.md")
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+]
 
 
 def at_the_quay(request: ModelRequest) -> ScriptedAnswer:
@@ -49,11 +53,11 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dm.testing.MockServer]:
     loop.close()
 
 
-def run_block(code: str) -> dict[str, Any]:
+def run_block(code: str, page: str = "agent.md") -> dict[str, Any]:
     """Run a block as the body of a coroutine, with `model` and `seq` as the page uses them. Returns its names."""
     names: dict[str, Any] = {"dm": dm, "model": "anthropic/claude-sonnet-5-5", "seq": 1}
     body = f"async def block(model, seq):\n{textwrap.indent(code, '    ')}\n    return locals()"
-    exec(compile(body, "docs/agent.md", "exec", dont_inherit=True), names)
+    exec(compile(body, page, "exec", dont_inherit=True), names)
 
     async def go() -> dict[str, Any]:
         local = await names["block"](names["model"], names["seq"])
@@ -64,12 +68,12 @@ def run_block(code: str) -> dict[str, Any]:
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)), ids=lambda number: BLOCKS[number].strip().splitlines()[-1][:40])
+@pytest.mark.parametrize("number", range(len(BLOCKS)), ids=lambda number: BLOCKS[number][0].strip().splitlines()[-1][:40])
 def test_the_code_on_the_page_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: dm.testing.MockServer) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(Path(__file__).parent / "mcp_servers" / "harbour_server.py", "harbour.py")
     monkeypatch.setattr(builtins, "input", lambda prompt: "y")
     with dm.Agent("gemini", session="sessions") as before:
         before.run_sync("A conversation to resume.")
-    run_block(BLOCKS[number])
+    run_block(*BLOCKS[number])
     assert not [request.violation for request in service.requests if request.violation]

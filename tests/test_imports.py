@@ -30,7 +30,22 @@ LOOP = {"loop"}
 APP = {"app"}
 """What all front ends share."""
 FRONT_ENDS = {"__main__", "cli", "tui"}
-PUBLIC = {"contracts", "errors", "events", "hooks", "mcp", "messages", "options", "record", "rules", "search", "stores", "traces"}
+PUBLIC = {
+    "calls",
+    "chat",
+    "contracts",
+    "errors",
+    "events",
+    "hooks",
+    "mcp",
+    "messages",
+    "options",
+    "record",
+    "rules",
+    "search",
+    "stores",
+    "traces",
+}
 """Modules that only offer names of others, as the public namespace does. Nothing of ours imports them."""
 ANNEXES = {"local", "testing"}
 """They stand on ground and rooms. Whoever opens one does it where it is needed, never while being loaded."""

@@ -1,9 +1,10 @@
 """Dragoman: one conversation, every model's dialect.
 
 This is the public API, in one place. Importing it loads nothing else of ours: a name is imported from its module when it is
-first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.context`, `dragoman.contracts`,
-`dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.mcp`, `dragoman.messages`, `dragoman.options`, `dragoman.record`,
-`dragoman.rules`, `dragoman.search`, `dragoman.stores`, `dragoman.traces`, and the doubles for tests in `dragoman.testing`.
+first asked for, and kept. What is needed less often is in public modules of its own: `dragoman.calls`, `dragoman.chat`,
+`dragoman.context`, `dragoman.contracts`, `dragoman.errors`, `dragoman.events`, `dragoman.hooks`, `dragoman.mcp`, `dragoman.messages`,
+`dragoman.options`, `dragoman.record`, `dragoman.rules`, `dragoman.search`, `dragoman.stores`, `dragoman.traces`, and the doubles for tests
+in `dragoman.testing`.
 """
 
 __version__ = "0.1.0"
@@ -11,6 +12,8 @@ __version__ = "0.1.0"
 # The name typing.TYPE_CHECKING without the cost of importing typing: type checkers take it as true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dragoman import calls as calls
+    from dragoman import chat as chat
     from dragoman import context as context
     from dragoman import contracts as contracts
     from dragoman import errors as errors
@@ -96,22 +99,8 @@ if TYPE_CHECKING:
     from dragoman.values.usage import Usage as Usage
 
 _MODULES = (
-    *(
-        "context",
-        "contracts",
-        "errors",
-        "events",
-        "hooks",
-        "mcp",
-        "messages",
-        "options",
-        "record",
-        "rules",
-        "search",
-        "stores",
-        "testing",
-        "traces",
-    ),
+    *("calls", "chat", "context", "contracts", "errors", "events", "hooks", "mcp", "messages", "options", "record", "rules", "search"),
+    *("stores", "testing", "traces"),
 )
 _EXPORTS: dict[str, str] = {
     "Agent": "dragoman.loop.agent",

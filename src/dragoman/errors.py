@@ -1,5 +1,6 @@
 """Every error Dragoman raises. The tree and the exit codes are in the docstring of `dragoman.values.errors`."""
 
+from dragoman.providers.friendly import friendly_error as friendly_error
 from dragoman.values.errors import AnswerTooLong as AnswerTooLong
 from dragoman.values.errors import BadRequest as BadRequest
 from dragoman.values.errors import BudgetExceeded as BudgetExceeded

@@ -17,6 +17,7 @@ from dragoman.values.parts import is_valid as is_valid
 from dragoman.values.parts import map_text_parts as map_text_parts
 from dragoman.values.parts import merge_assistant_text as merge_assistant_text
 from dragoman.values.parts import merge_text as merge_text
+from dragoman.values.parts import parse_thought as parse_thought
 from dragoman.values.parts import part_to_string as part_to_string
 from dragoman.values.parts import request_text as request_text
 from dragoman.values.parts import response_text as response_text

@@ -1,5 +1,7 @@
 """Where sessions are kept: in files, in one SQLite file, or in a store of your own with the same methods."""
 
+from dragoman.loop.session_forms import sent_history as sent_history
+from dragoman.loop.session_forms import shown_history as shown_history
 from dragoman.sessions.blobs import SavedBlobs as SavedBlobs
 from dragoman.sessions.journal import SavedJournal as SavedJournal
 from dragoman.sessions.log import LoadedLog as LoadedLog

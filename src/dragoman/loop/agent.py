@@ -375,17 +375,11 @@ class Agent(BetweenRuns, Generic[D, T]):
 
     async def aclose(self) -> None:
         """End what is going on, and close the session and the connections this agent opened. A provider that was given stays open."""
-        if (worker := self._session.work.current) is not None:
-            worker.cancel()
-            await worker.finished()
+        await self._stop_work()
         for each in [each for each in self.beside.values() if hasattr(each, "aclose")]:
             await each.aclose()
         await self.close_hooks()
-        await self._harness.stop_connecting()
-        await self._session.aclose()
-        if self._harness.commands is not None:
-            self._harness.commands.close()
-        await self._harness.models.aclose()
+        await self._close_session()
 
     async def close_hooks(self) -> None:
         """Call the hooks for the end, once: `aclose` does."""

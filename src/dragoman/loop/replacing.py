@@ -43,8 +43,9 @@ def clear(harness: Harness) -> None:
     harness.look_again()
 
 
-def set_history(harness: Harness, messages: Iterable[Message]) -> None:
-    """Raises InputError where a message has a role that no service knows; then nothing is changed."""
+def set_history(harness: Harness, messages: Iterable[Message], *, keep_open: bool = False) -> None:
+    """Raises InputError where a message has a role that no service knows; then nothing is changed. With `keep_open`, calls of the last
+    message go on waiting for their results."""
     given = tuple(messages)
     for position, message in enumerate(given):
         if not isinstance(message, Message):
@@ -52,17 +53,32 @@ def set_history(harness: Harness, messages: Iterable[Message]) -> None:
                 say("loop.option_wrong", name=f"messages[{position}]", expected=say("loop.option_message"), given=shown(message))
             )
     check_roles(given)
+    valid = curated(given)
+    waiting = valid[-1:] if keep_open and valid and valid[-1].calls and valid[-1].role == "assistant" else ()
+    # A prompt follows: nothing need be added for it.
+    *repaired, _ = repair((*valid[: len(valid) - len(waiting)], user("What is asked next."))).messages
     clear(harness)
-    *repaired, _ = repair((*curated(given), user("What is asked next."))).messages  # a prompt follows: nothing need be added for it
-    for message in repaired:
-        _say(harness, message)
+    add_messages(harness, (*repaired, *waiting))
 
 
-def _say(harness: Harness, message: Message) -> None:
-    """Results are not messages of the record: the view makes them from the calls that ended."""
-    history = harness.session.history
-    for result in message.results:
-        history.finish_tool(result, "failed" if result.is_error else "finished")
-    said = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    if said or not message.results:
+def add_messages(harness: Harness, messages: Iterable[Message]) -> None:
+    """Put messages behind the conversation. Results are not messages of the record: the view makes them from the calls that ended.
+
+    Raises InputError for a result without an open call, and for words while calls wait for their results.
+    """
+    history, session = harness.session.history, harness.session
+    given = tuple(messages)
+    check_roles(given)
+    if session.log is not None:
+        session.log.begin(session, harness.directories)
+    for message in given:
+        for result in message.results:
+            if all(call.id != result.call_id for call in history.view.open_calls):
+                raise InputError(say("loop.results_without_calls", results=f"{result.name} ({result.call_id})"))
+            history.finish_tool(result, "failed" if result.is_error else "finished")
+        said = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+        if not said and message.results:
+            continue
+        if waiting := history.view.open_calls:
+            raise InputError(say("loop.calls_without_results", calls=", ".join(f"{call.name} ({call.id})" for call in waiting)))
         history.say(Message(message.role, said))

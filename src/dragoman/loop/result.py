@@ -82,7 +82,7 @@ def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
     """A copy with the model's last answer."""
     if answer is None:
         return result
-    cited, sources = _citations(answer)
+    cited, sources = citations_of(answer)
     text = answer.message.text
     sources = each_once([*sources, *result.sources], numbered=len(sources))
     return msgspec.structs.replace(result, text=text, output=text, cited=cited, sources=sources, finish=answer.finish)
@@ -180,7 +180,8 @@ class Bill:
         return self._served[place - 1][1] if place else ""
 
 
-def _citations(answer: Response) -> tuple[str, tuple[Source, ...]]:
+def citations_of(answer: Response) -> tuple[str, tuple[Source, ...]]:
+    """The text with its numbered markers, and the sources they stand for; nothing where the service named none."""
     if not any(isinstance(part, Citation) for part in answer.message.parts):
         return "", ()
     from dragoman.tools.grounding import cite_message

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -12,18 +14,28 @@ from dragoman.tools import results
 from dragoman.tools.textfile import media_type
 from dragoman.tools.tool_context import keep_media
 from dragoman.values.calls import Later, Media, TakesOver, ToolOutput, run_at_work
+from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
-from dragoman.values.messages import Blob, FileRef, Text
+from dragoman.values.messages import Blob, FileRef, Text, ToolCall, ToolResult
+from dragoman.values.parts import NO_OUTPUT
 
 HANDED_OVER = "The conversation is handed over: you go on with it from here."
 """What the model reads that goes on: who called the tool is not asked again."""
 
 
-async def to_output(value: object, name: str) -> ToolOutput:
-    """Bytes of images and files are kept by the session. What cannot be told to a model is an error of the tool.
+Keep = Callable[[Media], Blob]
+"""Keeps the bytes of an image or a file where the model's service finds them."""
 
-    Raises Later if it was that.
-    """
+
+async def to_output(value: object, name: str) -> ToolOutput:
+    """`output_of` during a run: the session keeps the bytes of images and files, which may take a disk."""
+    if _has_media(value):
+        return await asyncio.to_thread(output_of, value, name, _keep)
+    return output_of(value, name, _keep)
+
+
+def output_of(value: object, name: str, keep: Keep) -> ToolOutput:
+    """What a tool returned, as its output. What cannot be told to a model is an error of the tool. Raises Later if it was that."""
     match value:
         case Later():
             raise value
@@ -42,12 +54,31 @@ async def to_output(value: object, name: str) -> ToolOutput:
         case _:
             parts = [value]
     try:
-        return ToolOutput(tuple([await _to_part(part) for part in parts]))
+        return ToolOutput(tuple([_to_part(part, keep) for part in parts]))
     except InputError as error:
         return results.error_output(f"{name} failed: {error}", "exception")
     except (TypeError, ValueError, RecursionError) as error:
         words = f"{name} returned a {type(value).__name__}, which cannot be written as JSON ({error}): let it return a str"
         return results.error_output(words, "exception")
+
+
+def function_response(call: ToolCall, value: object, *, blobs: BlobStore | None = None) -> ToolResult:
+    """Turn what a tool returned into the result that a model is sent (the documents' convertToFunctionResponse): a text, a list of texts,
+    images and files, bytes of an image or a PDF, `Media`, or anything that JSON can say.
+
+    Bytes are kept in `blobs`: `chat.blobs`, where a chat sends the result. An exception becomes an error for the model.
+    """
+    if isinstance(value, BaseException):
+        output = results.exception_output(value, call.name)
+    else:
+        output = output_of(value, call.name, partial(_keep_in, blobs))
+    content = output.content or (Text(NO_OUTPUT),)
+    return ToolResult(call.id, call.name, content, output.is_error)
+
+
+def _has_media(value: object) -> bool:
+    items = value if isinstance(value, (list, tuple)) else (value,)
+    return any(isinstance(item, Media) or _is_image(item) for item in items)
 
 
 def _is_part(value: object) -> bool:
@@ -59,19 +90,25 @@ def _is_image(value: object) -> bool:
     return isinstance(value, bytes) and bool(media_type(value[:64]))
 
 
-async def _to_part(value: object) -> Text | Blob | FileRef:
+def _to_part(value: object, keep: Keep) -> Text | Blob | FileRef:
     if isinstance(value, Text | Blob | FileRef):
         return value
     if isinstance(value, Media) or _is_image(value):
-        return await _keep(value if isinstance(value, Media) else Media(value))  # type: ignore[arg-type]
+        return keep(value if isinstance(value, Media) else Media(value))  # type: ignore[arg-type]
     return Text(_text(value))
 
 
-async def _keep(media: Media) -> Blob:
+def _keep(media: Media) -> Blob:
     run = run_at_work.get()()
     if run is None:
         raise InputError(say("tools.media_outside"))
-    return await asyncio.to_thread(keep_media, run.blobs, media)  # the store may write to a disk
+    return keep_media(run.blobs, media)
+
+
+def _keep_in(blobs: BlobStore | None, media: Media) -> Blob:
+    if blobs is None:
+        raise InputError(say("tools.media_without_store"))
+    return keep_media(blobs, media)
 
 
 def _text(value: object) -> str:

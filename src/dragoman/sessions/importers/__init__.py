@@ -6,8 +6,8 @@ A file in, entries out. What has no place in our record is listed, never dropped
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -64,7 +64,16 @@ def import_session(path: str | os.PathLike[str], blobs: BlobStore | None = None,
 
     The id is made from the source's start and id, unless one is given. Raises InputError if the file is not a session.
     """
-    foreign = read_records(path)
+    return import_records(read_records(path), blobs, session_id=session_id)
+
+
+def import_conversation(conversation: Mapping[str, Any], blobs: BlobStore | None = None) -> ImportedSession:
+    """Import a ConversationRecord as gemini-cli and the founding documents have it. Raises InputError for anything else."""
+    return import_records(ForeignFile("", (dict(conversation),)), blobs)
+
+
+def import_records(foreign: ForeignFile, blobs: BlobStore | None = None, *, session_id: str = "") -> ImportedSession:
+    """Import what was read of a file."""
     importer = _importer_of(foreign)
     draft = Draft(blobs)
     importer.read(foreign.records, draft)
@@ -72,7 +81,7 @@ def import_session(path: str | os.PathLike[str], blobs: BlobStore | None = None,
     if draft.is_empty:
         raise InputError(say("sessions.import_nothing_said", path=foreign.path, program=importer.NAME))
     draft.title = printable(draft.title)
-    where = jsontext.valid_unicode(os.path.abspath(foreign.path))
+    where = jsontext.valid_unicode(os.path.abspath(foreign.path)) if foreign.path else ""
     entries = draft.entries(importer.NAME, where, session_id, foreign.changed_ms)
     return ImportedSession(entries, importer.NAME, draft.not_carried, draft.title)
 

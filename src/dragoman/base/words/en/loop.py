@@ -97,6 +97,14 @@ TEXTS = {
     "loop.decided_already": "{name} ({id}) was decided before; agent.resume without a decision about it runs it when its turn comes",
     "loop.call_over": "the call {id} is over: it waits no longer",
     "loop.call_unknown": "there is no call {id} that waits; agent.pending has those that do",
+    "loop.calls_without_results": "these calls wait for their results: {calls}; send dm.tool_result(call, …) for each, "
+    "or run them with chat.run_calls()",
+    "loop.results_without_calls": "no call waits for these results: {results}; send a result once, under the id of its call",
+    "loop.turn_is_over": "a turn is iterated once; make another with chat.turn(…)",
+    "loop.history_twice": "the session that is gone on with has a conversation already; give `history` to a new one, "
+    "or call set_history to replace it",
+    "loop.search_twice": "say how the web is searched once: in ToolOptions(web=WebAccess(search=…)), not with search=… as well",
+    "loop.not_a_session": "this is no session: {given}; give a History, its entries, what store.read returns, or a ConversationRecord",
     "loop.empty_prompt": "the prompt is empty; say what you want",
     "loop.nothing_to_continue": "there is nothing to continue; give a prompt",
     "loop.wrong_tool_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",

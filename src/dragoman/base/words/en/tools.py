@@ -10,6 +10,7 @@ TEXTS = {
     "tools.refused_to_write": "it ran with the workspace read-only and needs to write: {line}",
     # --- registering tools
     "tools.unknown_builtin": "there is no built-in tool called {name!r}; choose from {known}",
+    "tools.not_a_declaration": 'this declares no tool: {given}; write {{"name": …, "description": …, "parameters": {{…}}}}, or a ToolSpec',
     "tools.wrong_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
     "tools.name_taken": "there is already a tool called {name!r}; give it another name, or pass replace=True",
     "tools.parameters_not_json": "the parameters of tool {name!r} are not JSON: {reason}",
@@ -23,6 +24,7 @@ TEXTS = {
     "tools.function_timeout": "timeout_s of {name} is {given!r}; give the seconds it may take, more than 0",
     "tools.function_contexts": "{name} takes a ToolContext twice ({parameters}); one is enough",
     "tools.media_unknown": 'what these bytes are is not told by how they begin; give their type: Media(data, "audio/wav")',
+    "tools.media_without_store": "it holds bytes, and nothing says where to keep them; pass blobs=chat.blobs",
     "tools.media_outside": "it returned an image or a file, and outside a run there is no session that could keep it",
     # --- tools of another program
     "tools.discovery_two_commands": "discovering tools needs two commands: one that lists them and one that calls them",

@@ -1,0 +1,47 @@
+"""A session in both of its forms: as a person saw it, and as the model is sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from dragoman.base.words import say
+from dragoman.context.view import View
+from dragoman.loop.history import History
+from dragoman.sessions.importers import import_conversation
+from dragoman.sessions.log import LoadedLog
+from dragoman.sessions.transcript import Step, read_transcript
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Message
+from dragoman.values.parts import shown
+from dragoman.values.record import Entry
+
+Session = History | LoadedLog | Iterable[Entry] | Mapping[str, Any]
+"""A record, what `store.read` returns, entries, or a ConversationRecord as gemini-cli writes it."""
+
+
+def shown_history(session: Session) -> tuple[Step, ...]:
+    """Return a session as a person saw it (the documents' uiHistory): prompts, replies, calls with their outcome, and notes; also what was
+    rejected, pruned or taken back."""
+    return read_transcript(_entries(session)).steps
+
+
+def sent_history(session: Session) -> tuple[Message, ...]:
+    """Return a session as the model is sent it (the documents' clientHistory): the messages of its next request."""
+    view = View()
+    for entry in _entries(session):
+        view.feed(entry)
+    return view.messages
+
+
+def _entries(session: Session) -> tuple[Entry, ...]:
+    if isinstance(session, (History, LoadedLog)):
+        return tuple(session.entries)
+    if isinstance(session, Mapping):
+        return import_conversation(cast("Mapping[str, Any]", session)).entries
+    if isinstance(session, (str, bytes)):
+        raise InputError(say("loop.not_a_session", given=shown(session)))
+    entries = tuple(session) if isinstance(session, Iterable) else (session,)
+    if wrong := next((entry for entry in entries if not isinstance(entry, Entry)), None):
+        raise InputError(say("loop.not_a_session", given=shown(wrong)))
+    return entries

@@ -1,0 +1,363 @@
+"""A conversation without the loop: one model round for each message, and nothing runs unless it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman as dm
+from dragoman.chat import Chat
+from dragoman.errors import InputError, ServerError
+from dragoman.events import (
+    ErrorRaised,
+    Retrying,
+    StreamInvalid,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallFinished,
+    ToolCallRequested,
+    ToolCallUpdated,
+    TurnFinished,
+    UserCancelled,
+)
+from dragoman.options import AnswerPolicy, Limits
+from dragoman.testing import MockServer, ScriptedProvider
+
+CALL = 'text: I look.\ncall id=c1: tides {"harbour": "Muscat"}\n---\ntext: At noon.'
+TIDES: dict[str, Any] = {
+    "name": "tides",
+    "description": "When the tide is high.",
+    "parameters": {"type": "object", "properties": {"harbour": {"type": "string"}}, "required": ["harbour"]},
+}
+AT_ONCE = Limits(answers=AnswerPolicy(delay_s=0))
+
+
+@dm.tool(read_only=True)
+def tides(harbour: str) -> str:
+    """When the tide is high."""
+    return f"noon, at {harbour}"
+
+
+def provider(script: str) -> ScriptedProvider:
+    return ScriptedProvider(script)
+
+
+def texts(messages: tuple[dm.Message, ...]) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in messages]
+
+
+def test_each_message_is_sent_with_what_was_said_before() -> None:
+    service = provider("text: Hello.\n---\ntext: You said hi.")
+
+    async def talk() -> None:
+        async with Chat(service, system="Be short.") as chat:
+            assert (await chat.send_message("hi")).text == "Hello."
+            assert (await chat.send_message("what did I say?")).text == "You said hi."
+            assert chat.get_history(curated=True) == chat.get_history()
+
+    asyncio.run(talk())
+    assert texts(service.requests[1].messages) == [("user", "hi"), ("assistant", "Hello."), ("user", "what did I say?")]
+    assert service.requests[1].system == "Be short."
+
+
+def test_the_caller_carries_out_the_calls_and_sends_their_results() -> None:
+    service = provider(CALL)
+
+    async def talk() -> str:
+        async with Chat(service, tools=[TIDES]) as chat:
+            answer = await chat.send_message("when is high tide?")
+            assert [call.name for call in answer.calls] == ["tides"]
+            assert chat.open_calls == answer.calls
+            return (await chat.send_message(dm.tool_result(answer.calls[0], "at noon"))).text
+
+    assert asyncio.run(talk()) == "At noon."
+    assert service.requests[1].messages[-1].results[0].text == "at noon"
+    assert [spec.name for spec in service.requests[1].tools] == ["tides"]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        TIDES,
+        {"type": "function", "function": TIDES},
+        {"functionDeclarations": [TIDES]},
+        {"name": "tides", "description": TIDES["description"], "input_schema": TIDES["parameters"]},
+        dm.ToolSpec.of("tides", TIDES["description"], TIDES["parameters"]),
+    ],
+)
+def test_a_tool_may_be_declared_as_any_service_has_it(declared: Any) -> None:
+    service = provider(CALL)
+    with Chat(service, tools=[declared]) as chat:
+        assert chat.send_message_sync("when?").calls[0].args == {"harbour": "Muscat"}
+    assert service.requests[0].tools[0].schema == TIDES["parameters"]
+
+
+def test_calls_can_be_run_as_a_run_does_and_the_conversation_goes_on() -> None:
+    service, seen = provider(CALL), []
+
+    async def talk() -> str:
+        async with Chat(service, tools=[tides]) as chat:
+            await chat.send_message("when is high tide?")
+            reports = await chat.run_calls(watch=seen.append)
+            assert [report.result.text for report in reports] == ["noon, at Muscat"]
+            return (await chat.send_message()).text
+
+    assert asyncio.run(talk()) == "At noon."
+    assert [event.state for event in seen if isinstance(event, ToolCallUpdated)] == ["validating", "scheduled", "executing", "success"]
+    assert any(isinstance(event, ToolCallFinished) for event in seen)
+
+
+def test_a_tool_that_is_only_declared_goes_on_waiting() -> None:
+    async def talk() -> None:
+        async with Chat(provider(CALL), tools=[TIDES]) as chat:
+            answer = await chat.send_message("when?")
+            assert await chat.run_calls() == ()
+            assert chat.open_calls == answer.calls
+            assert (await chat.send_message(dm.tool_result(answer.calls[0], "noon"))).text == "At noon."
+
+    asyncio.run(talk())
+
+
+def test_words_while_calls_wait_are_refused_and_nothing_is_lost() -> None:
+    async def talk() -> None:
+        async with Chat(provider(CALL), tools=[TIDES]) as chat:
+            answer = await chat.send_message("when?")
+            before = chat.get_history()
+            with pytest.raises(InputError, match=r"wait for their results: tides \(c1\); send dm.tool_result"):
+                await chat.send_message("and tomorrow?")
+            with pytest.raises(InputError, match=r"no call waits for these results: tides \(c9\)"):
+                await chat.send_message([dm.ToolResult("c9", "tides"), dm.tool_result(answer.calls[0], "noon")])
+            assert chat.get_history() == before
+            both = [dm.tool_result(answer.calls[0], "noon"), "and tomorrow?"]
+            assert (await chat.send_message(both)).text == "At noon."
+
+    asyncio.run(talk())
+
+
+def test_an_answer_as_it_comes() -> None:
+    async def talk() -> list[Any]:
+        async with Chat(provider("thought: Hm.\ntext: One\ntext: two")) as chat:
+            events = [event async for event in chat.send_message_stream("count")]
+            assert chat.last is not None
+            assert chat.last.text == "Onetwo"
+            return events
+
+    kinds = [type(event) for event in asyncio.run(talk())]
+    assert kinds[-1] is TurnFinished
+    assert {ThoughtDelta, TextDelta} <= set(kinds)
+
+
+def test_an_empty_answer_is_asked_for_once_more_and_stays_in_the_comprehensive_history() -> None:
+    async def talk() -> None:
+        async with Chat(provider("finish: stop\n---\ntext: Here."), limits=AT_ONCE) as chat:
+            events = [event async for event in chat.turn("hello")]
+            assert any(isinstance(event, Retrying) for event in events)
+            assert texts(chat.get_history(curated=True)) == [("user", "hello"), ("assistant", "Here.")]
+            assert len(chat.get_history()) == 3
+
+    asyncio.run(talk())
+
+
+def test_a_turn_tells_what_goes_wrong_and_a_message_raises_it() -> None:
+    async def talk() -> None:
+        async with Chat(provider('error: 500 "Out of order"\n---\nerror: 500 "Out of order"\n---\ntext: Back.')) as chat:
+            turn = chat.turn("hello")
+            events = [event async for event in turn]
+            assert isinstance(events[-1], ErrorRaised)
+            assert isinstance(turn.error, ServerError)
+            with pytest.raises(ServerError):
+                await chat.send_message("hello")
+            assert (await chat.send_message()).text == "Back."
+            assert texts(chat.get_history(curated=True)) == [("user", "hello"), ("assistant", "Back.")]
+
+    asyncio.run(talk())
+
+
+def test_no_valid_answer_ends_in_an_event_of_its_own() -> None:
+    async def talk() -> list[Any]:
+        async with Chat(provider("finish: stop\n---\nfinish: stop"), limits=AT_ONCE) as chat:
+            return [type(event) async for event in chat.turn("hello")]
+
+    assert asyncio.run(talk())[-2:] == [StreamInvalid, ErrorRaised]
+
+
+def test_a_turn_can_be_cancelled_and_what_came_stays() -> None:
+    async def talk() -> None:
+        async with Chat(provider("text: Half of it\nstall\n---\ntext: The rest.")) as chat:
+            turn, kinds = chat.turn("tell me"), []
+            async for event in turn:
+                kinds.append(type(event))
+                if isinstance(event, TextDelta):
+                    turn.cancel()
+            assert kinds[-1] is UserCancelled
+            assert texts(chat.get_history(curated=True))[-1] == ("assistant", "Half of it")
+            assert (await chat.send_message("go on")).text == "The rest."
+
+    asyncio.run(talk())
+
+
+def test_leaving_the_loop_early_ends_the_turn() -> None:
+    async def talk() -> None:
+        async with Chat(provider("text: Half of it\nstall\n---\ntext: Yes.")) as chat:
+            async with aclosing(chat.send_message_stream("tell me")) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        break
+            assert (await chat.send_message("there?")).text == "Yes."
+
+    asyncio.run(talk())
+
+
+def test_two_messages_at_once_are_refused() -> None:
+    async def talk() -> None:
+        async with Chat(provider("text: One\nstall\n---\ntext: x")) as chat:
+            turn = chat.turn("one")
+            events = aiter(turn)
+            await anext(events)
+            with pytest.raises(InputError):
+                await chat.send_message("two")
+            turn.cancel()
+            assert [type(event) async for event in events][-1] is UserCancelled
+            assert chat.get_history()[0].text == "one"
+            assert all(message.text != "two" for message in chat.get_history())
+
+    asyncio.run(talk())
+
+
+def test_history_can_be_given_added_to_replaced_and_cleared() -> None:
+    service = provider("text: Four.\n---\ntext: Nine.\n---\ntext: Fresh.")
+    with Chat(service, history=[dm.user("2 + 2?"), dm.assistant("4"), dm.user("sure?"), dm.assistant("yes")]) as chat:
+        chat.add_history(dm.user("By the way: I like squares."))
+        assert chat.send_message_sync("and in words?").text == "Four."
+        assert [message.text for message in service.requests[0].messages] == [
+            "2 + 2?",
+            "4",
+            "sure?",
+            "yes",
+            "By the way: I like squares.",
+            "and in words?",
+        ]
+        chat.set_history([dm.user("3 × 3?")])
+        chat.send_message_sync("in words?")
+        assert [message.text for message in service.requests[1].messages] == ["3 × 3?", "in words?"]
+        chat.clear()
+        chat.send_message_sync("anew")
+        assert [message.text for message in service.requests[2].messages] == ["anew"]
+        assert len(chat.get_history()) > 3
+
+
+def test_a_history_may_end_in_a_call_that_waits() -> None:
+    call = dm.ToolCall("c1", "tides", '{"harbour": "Muscat"}')
+    with Chat(provider("text: At noon."), tools=[TIDES], history=[dm.user("when?"), dm.assistant(call)]) as chat:
+        assert chat.open_calls == (call,)
+        with pytest.raises(InputError, match="wait for their results"):
+            chat.send_message_sync("well?")
+        assert chat.send_message_sync(dm.tool_result(call, "noon")).text == "At noon."
+
+
+def test_a_call_in_the_middle_of_a_history_gets_a_result_that_says_so() -> None:
+    service = provider("text: Yes.")
+    call = dm.ToolCall("c1", "tides", "{}")
+    with Chat(service, history=[dm.user("when?"), dm.assistant(call), dm.user("never mind"), dm.assistant("fine")]) as chat:
+        chat.send_message_sync("there?")
+    assert service.requests[0].messages[2].results[0].is_error
+
+
+def test_a_wrong_role_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="system"):
+        Chat(provider("text: x"), history=[dm.Message("system", (dm.Text("be short"),))])  # type: ignore[arg-type]
+
+
+def test_tools_are_set_for_the_conversation_and_sent_with_every_request() -> None:
+    service = provider("text: a\n---\ntext: b\n---\ntext: c")
+    with Chat(service, tools=[tides]) as chat:
+        chat.send_message_sync("one")
+        chat.send_message_sync("two")
+        chat.set_tools([{"name": "winds", "description": "Where the wind blows."}])
+        chat.send_message_sync("three")
+    assert [[spec.name for spec in request.tools] for request in service.requests] == [["tides"], ["tides"], ["winds"]]
+
+
+def test_what_declares_no_tool_is_refused_in_words() -> None:
+    for wrong in ({"tool": "tides"}, {"functionDeclarations": ["tides"]}):
+        with pytest.raises(InputError, match="declares no tool"):
+            Chat(provider("text: x"), tools=[wrong])
+
+
+def test_the_setup_message_stands_in_front(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("Muscat")
+    service = provider("text: a\n---\ntext: b")
+    with Chat(service, workspace=tmp_path) as chat:
+        chat.send_message_sync("hello")
+        chat.send_message_sync("again")
+    first, *rest = service.requests[1].messages
+    assert first.role == "user"
+    assert "log.txt" in first.text
+    assert first.text.endswith("My setup is complete. I will provide my first command in the next turn.")
+    assert texts(tuple(rest)) == [("user", "hello"), ("assistant", "a"), ("user", "again")]
+
+
+def test_a_chat_is_kept_and_gone_on_with(tmp_path: Path) -> None:
+    with Chat(provider("text: Hello."), session=tmp_path / "sessions", history=[dm.user("before"), dm.assistant("yes")]) as chat:
+        chat.send_message_sync("hi")
+        name = chat.session_id
+    service = provider("text: Again.")
+    options = dm.SessionOptions(tmp_path / "sessions", resume=name)
+    with Chat(service, session=options) as chat:
+        chat.send_message_sync("and now?")
+    assert [message.text for message in service.requests[0].messages] == ["before", "yes", "hi", "Hello.", "and now?"]
+    with pytest.raises(InputError, match="has a conversation already"):
+        Chat(provider("text: x"), session=options, history=[dm.user("other")])
+
+
+def test_an_agents_history_set_before_its_first_run_is_kept_too(tmp_path: Path) -> None:
+    with dm.Agent(provider("text: Hello."), session=tmp_path / "sessions") as agent:
+        agent.set_history([dm.user("before"), dm.assistant("yes")])
+        agent.run_sync("hi")
+        assert agent.not_saved == ""
+        name = agent.session_id
+    with dm.Agent(service := provider("text: Again."), session=dm.SessionOptions(tmp_path / "sessions", resume=name)) as agent:
+        agent.run_sync("and now?")
+    assert [message.text for message in service.requests[0].messages] == ["before", "yes", "hi", "Hello.", "and now?"]
+
+
+def test_settings_hold_for_one_message() -> None:
+    service = provider("text: a\n---\ntext: b")
+    with Chat(service) as chat:
+        chat.send_message_sync("one", settings=dm.Settings(temperature=0.0), instructions="Be short.")
+        chat.send_message_sync("two")
+    assert [(request.settings.temperature, request.system) for request in service.requests] == [(0.0, "Be short."), (None, "")]
+
+
+@pytest.mark.parametrize(("service", "path"), [("gemini", ""), ("openai", "/v1"), ("anthropic", "")])
+def test_the_same_on_every_service(service: str, path: str) -> None:
+    """Over HTTP, with the validator of each service in between."""
+
+    async def talk() -> None:
+        async with MockServer(CALL) as server, Chat(dm.connect(service, base_url=server.url + path, key="any"), tools=[TIDES]) as chat:
+            answer = await chat.send_message("when is high tide?")
+            done = await chat.send_message(dm.tool_result(answer.calls[0], "at noon"))
+            assert done.text == "At noon."
+
+    asyncio.run(talk())
+
+
+def test_requested_calls_are_told_when_the_answer_is_whole() -> None:
+    async def talk() -> list[Any]:
+        async with Chat(provider(CALL), tools=[TIDES]) as chat:
+            return [event async for event in chat.turn("when?")]
+
+    events = asyncio.run(talk())
+    assert isinstance(events[-1], ToolCallRequested)
+    assert isinstance(events[-2], TurnFinished)
+
+
+def test_searching_where_the_service_cannot_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(InputError, match="search"):
+        Chat(dm.connect("openai", key="any"), search="grounding")
+    with Chat(dm.connect("openai", key="any")) as chat, pytest.raises(InputError, match="search"):
+        chat.send_message_sync("what is new?", search="grounding")
