@@ -33,6 +33,42 @@ def test_sampling_reaches_each_service_in_its_words(model: str, sent: dict[str, 
     assert {name: told.get(name) for name in sent} == sent
 
 
+SCHEMA = {"type": "object", "properties": {"depth_m": {"type": "number"}}, "required": ["depth_m"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("model", "where"),
+    [
+        ("gemini/gemini-3.8-flash", ("generationConfig", "responseJsonSchema")),
+        ("openai/gpt-4.1", ("response_format", "json_schema", "schema")),
+        ("responses/gpt-6.1-sol", ("text", "format", "schema")),
+        ("anthropic/claude-opus-5", ("output_config", "format", "schema")),
+    ],
+)
+def test_the_schema_of_an_answer_reaches_each_service_in_its_words(model: str, where: tuple[str, ...]) -> None:
+    """REQUEST-7"""
+    found: Any = body(model, dm.Settings(response_mime="application/json", response_schema=msgspec.json.encode(SCHEMA).decode()))
+    for each in where:
+        found = found[each]
+    assert found == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("model", "where", "sent"),
+    [
+        ("gemini/gemini-3.8-flash", ("generationConfig", "thinkingConfig", "thinkingLevel"), "high"),
+        ("responses/gpt-6.1-sol", ("reasoning", "effort"), "high"),
+        ("anthropic/claude-opus-5", ("output_config", "effort"), "high"),
+    ],
+)
+def test_how_much_to_think_reaches_each_service_in_its_words(model: str, where: tuple[str, ...], sent: str) -> None:
+    """REQUEST-16"""
+    found: Any = body(model, dm.Settings(thinking=dm.Thinking("high")))
+    for each in where:
+        found = found[each]
+    assert found == sent
+
+
 @pytest.mark.parametrize(
     ("model", "choice", "sent"),
     [
