@@ -40,7 +40,7 @@ COLUMNS: tuple[tuple[PolicyName, str], ...] = (
     ("opencode", "all"),
     ("gemini-cli", "all"),
 )
-BOUNDS: dict[PolicyName, float] = {"cold": 100.0, "economic": 200.0, "auto": 102.0}
+BOUNDS: dict[PolicyName, float] = {"cold": 100.0, "economic": 200.0, "auto": 125.0}
 """Percent of never pruning that may never be passed, wherever a session ends."""
 
 
@@ -189,6 +189,8 @@ def _cost_checks(costs: dict[tuple[str, str, bool, PolicyName, str], ReplayCost]
         worst, where = max((cost.worst_percent, key) for key, cost in costs.items() if key[3] == name)
         seen = f"{worst:.2f} % at the worst moment of {where[0]}, {where[1]}, {'static' if where[2] else 'longest'}, {where[4]}"
         yield Check(f"{name} costs at most {bound:.0f} % of never pruning, wherever any session ends", worst <= bound * (1 + 1e-9), seen)
+    at_end, where = max((cost.percent, key) for key, cost in costs.items() if key[3:] == ("auto", "default"))
+    yield Check("auto, the given rule: no session ends above 102 %", at_end <= 102, f"{at_end:.2f} % on {where[0]}, {where[1]}")
     for falls_back in (False, True):
         economic, optimum = (costs["pi", "Anthropic 5m", falls_back, name, "all"].percent for name in ("economic", "optimum"))
         cache = "static" if falls_back else "longest"

@@ -68,6 +68,27 @@ def worked(place: Place, *, count: int = 12, **options: Any) -> Kept:
 # --- looking
 
 
+def test_what_is_outdated_and_waits_is_said_until_when_and_how_it_goes_now(place: Place) -> None:
+    kept = Kept(place, minutes=22)
+    kept.history.say(user("Work"))
+    kept.input = 60_000
+    kept.call(count=22, output="x" * 4_000)
+    kept.history.answer(Response(assistant("Done."), FinishReason.STOP, usage=Usage(10, kept.input, 400, 20)))
+    kept.closed()
+    done = place.run("context")
+    assert (done.code, done.err) == (0, "")
+    words = " ".join(done.out.split())
+    assert "results are outdated and stay for now" in words
+    assert "of the request ($" in words
+    assert re.search(r"they go when they make up 25% of the request, or the cache is cold, \d+[ms] from now if nothing is asked", words)
+    assert "dragoman context prune" in words
+    waiting = json.loads(place.run("context", "--output-format", "json").out)["next"]["waiting"]
+    assert waiting["results"] > 0
+    assert 0 < waiting["share"] <= 0.25
+    assert place.run("context", "prune").code == 0
+    assert "outdated and stay" not in place.run("context").out
+
+
 def test_a_page_with_bars_items_and_what_is_known(place: Place) -> None:
     kept = worked(place)
     kept.history.prune(["c3", "c6"], 400, "cold")

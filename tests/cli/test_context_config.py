@@ -24,6 +24,8 @@ strict_stderr = false
 placeholder = "(gone)"
 pressure = 0.25
 overhead = 0.1
+share = 0.4
+overdraft = 0.3
 [context.compress]
 enabled = false
 threshold = 0.5
@@ -41,7 +43,16 @@ def configured(folder: Path, text: str) -> Config:
 def test_the_defaults_are_those_of_the_room() -> None:
     rule, prune, compress = PruneRule(), PruneSettings(), CompressSettings()
     assert PruneTable() == PruneTable(
-        prune.schedule, rule.tools, rule.age_ms / 60_000, rule.keep, rule.strict_stderr, "", prune.pressure, prune.overhead
+        prune.schedule,
+        rule.tools,
+        rule.age_ms / 60_000,
+        rule.keep,
+        rule.strict_stderr,
+        "",
+        prune.pressure,
+        prune.overhead,
+        prune.share,
+        prune.overdraft,
     )
     assert CompressTable() == CompressTable(compress.enabled, compress.threshold, compress.threshold_tokens, compress.keep)
     assert context_of(Config()) == ContextSettings()
@@ -49,7 +60,7 @@ def test_the_defaults_are_those_of_the_room() -> None:
 
 def test_every_key_reaches_the_agent(tmp_path: Path) -> None:
     assert context_of(configured(tmp_path, TEXT)) == ContextSettings(
-        PruneSettings("turn", PruneRule(("*",), 30_000, 0, False), "(gone)", 0.25, overhead=0.1),
+        PruneSettings("turn", PruneRule(("*",), 30_000, 0, False), "(gone)", 0.25, overhead=0.1, share=0.4, overdraft=0.3),
         CompressSettings(False, 0.5, 9_000, 0.2),
     )
 

@@ -78,6 +78,20 @@ def _lived(random: Random, most: int) -> list[TracedCall]:
     return trace.calls
 
 
+def some_lively_calls(random: Random) -> list[TracedCall]:
+    """Commands mostly, and no pause long enough for a cache to get cold: what is outdated piles up."""
+    trace = _Trace(random)
+    static, pace_ms = random.choice((0, 3_000, 15_000)), random.choice((20_000, 60_000, 120_000))
+    added = [TracedPiece(200)]
+    for number in range(random.randint(20, 100)):
+        trace.call(added, static=static, prompt=number == 0)
+        trace.now_ms += round(pace_ms * random.uniform(0.5, 2))
+        tool = random.choice(("run_shell", "run_shell", "run_shell", "read_file"))
+        result = trace.result(int(10 ** random.uniform(1.5, 4)), tool=tool, age_ms=1_000, is_error=random.random() < 0.1)
+        added = [TracedPiece(random.randint(30, 400)), result]
+    return trace.calls
+
+
 def _adversarial(random: Random, most: int) -> list[TracedCall]:
     """What hurts: much that survives behind little that may go, again and again, and nothing after it is gone."""
     trace = _Trace(random)

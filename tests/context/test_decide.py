@@ -202,9 +202,9 @@ def test_without_cache_prices_the_rule_holds_at_every_request(schedule: Schedule
     assert {decision.premium_tokens for decision in conversation.pruned} == {0}
 
 
-def busy(schedule: Schedule, commands: int, *, outputs: int = 4_000, **more: object) -> Conversation:
+def busy(schedule: Schedule, commands: int, *, outputs: int = 4_000, profile: Profile = PRICED, **settings: object) -> Conversation:
     """No pause long enough for the cache to get cold."""
-    conversation = Conversation(by(schedule), **more)  # type: ignore[arg-type]
+    conversation = Conversation(by(schedule, **settings), profile)
     conversation.prompt("work")
     conversation.commands(commands, lambda: conversation.command("x" * outputs, takes_ms=30 * SECOND))
     return conversation
@@ -215,7 +215,7 @@ def test_a_warm_cache_is_not_broken_for_every_result_that_comes_of_age(schedule:
     often, seldom = busy("request", commands), busy(schedule, commands)
     assert all(call.warm for call in seldom.history.cache.calls[1:20])
     assert 0 < len(seldom.pruned) < len(often.pruned) / 5
-    assert {decision.reason for decision in seldom.pruned} == {"pays"}
+    assert {decision.reason for decision in seldom.pruned} == ({"share"} if schedule == "auto" else {"pays"})
     assert min(decision.premium_tokens for decision in seldom.pruned) > 0
     assert cost(seldom) < cost(often)
 
@@ -297,11 +297,62 @@ def test_what_is_written_for_an_hour_is_warm_for_an_hour() -> None:
 
 
 def test_auto_never_lets_pruning_have_cost_more_than_its_share() -> None:
-    """Two of a hundred, wherever the session ends; economic alone goes further on the way."""
+    """Two of a hundred, wherever the session ends, and a quarter for what makes up too much; economic alone goes further than two."""
     never = busy("off", 300)
-    worst = {schedule: worst_share(busy(schedule, 300), never) for schedule in ("auto", "economic")}
-    assert 1 < worst["auto"] <= 1.021
-    assert 1.03 < worst["economic"] < 2
+    assert 1 < worst_share(busy("auto", 300, share=1.0), never) <= 1.021
+    assert 1.03 < worst_share(busy("auto", 300), never) <= 1.251
+    assert 1.03 < worst_share(busy("economic", 300), never) < 2
+
+
+@pytest.mark.parametrize("falls_back", [False, True])
+def test_what_is_outdated_makes_up_about_a_quarter_at_most(falls_back: bool) -> None:
+    """A command a minute for forty minutes, and the cache never gets cold: twenty-four results are outdated in the end."""
+    kind = "breakpoints" if falls_back else "implicit"
+    conversation = Conversation(ContextSettings(), service=Service(falls_back=falls_back), cache_kind=kind)
+    conversation.prompt("work")
+    shares: list[float] = []
+    for _ in range(40):
+        conversation.command(takes_ms=MINUTE)
+        waiting = conversation.decide().waiting
+        shares.append(waiting.share if waiting is not None else 0.0)
+    assert {decision.reason for decision in conversation.pruned} == {"share"}
+    assert len(conversation.pruned) in (2, 3), "in batches, and not one by one"
+    assert sum(len(decision.prune) for decision in conversation.pruned) >= 15
+    assert max(shares) < 0.35
+    assert sum(share > 0.25 for share in shares) <= 6, "above a quarter only while the price says wait"
+
+
+def test_what_makes_up_too_much_waits_until_it_is_earned_back_in_time() -> None:
+    """A session is taken to go on for as long again as it has: after few requests much must go, for it to pay."""
+    conversation = Conversation(ContextSettings(PruneSettings(overdraft=10.0)))
+    conversation.prompt("work")
+    while not conversation.pruned:
+        conversation.command(takes_ms=MINUTE)
+    decision = conversation.pruned[0]
+    calls = len(conversation.history.cache.calls) - 1
+    assert decision.premium_tokens <= 0.1 * decision.saved_tokens * (calls + 1)
+    before = conversation.decisions[-2].waiting
+    assert before is not None
+    assert before.share > 0.25
+    assert before.premium_tokens > before.saves_tokens * (calls - 1), "a request before, it was not"
+
+
+def test_what_waits_is_said_with_what_it_costs() -> None:
+    conversation = busy("auto", 40)
+    waiting = conversation.decide().waiting
+    last = conversation.history.cache.last
+    assert waiting is not None
+    assert last is not None
+    assert waiting.results == len(
+        Decider(by("request")).decide(conversation.view, conversation.now_ms, conversation.history.cache, PRICED).prune
+    )
+    assert waiting.share == pytest.approx(waiting.tokens / conversation.view.tokens(), abs=0.001)
+    assert waiting.saves_tokens == pytest.approx(0.1 * waiting.tokens, abs=1)
+    assert waiting.until_ms == last.timestamp_ms + 5 * MINUTE
+    assert (waiting.share_limit, waiting.pressure_tokens) == (0.25, 500_000)
+    conversation.now_ms = waiting.until_ms + 1
+    assert conversation.decide().waiting is None
+    assert len(conversation.decide().prune) >= waiting.results
 
 
 def worst_share(pruning: Conversation, never: Conversation) -> float:

@@ -18,7 +18,7 @@ from dragoman.values.usage import Usage
 
 
 def pressed(window: int, commands: int, settings: ContextSettings | None = None) -> Conversation:
-    conversation = Conversation(settings or by("auto", overhead=-1.0), msgspec.structs.replace(PRICED, context_window=window))
+    conversation = Conversation(settings or by("auto", overhead=-1.0, share=1.0), msgspec.structs.replace(PRICED, context_window=window))
     conversation.prompt("work")
     conversation.commands(commands, lambda: conversation.command(takes_ms=45 * SECOND))
     return conversation
@@ -38,7 +38,7 @@ def test_under_pressure_everything_goes_at_once_and_again_after_ten_more_points(
 
 def test_where_little_can_go_it_is_not_tried_at_every_request() -> None:
     """More than half of the window is what the user said: ten points lie between one try and the next."""
-    conversation = Conversation(by("auto", overhead=-1.0), msgspec.structs.replace(PRICED, context_window=100_000))
+    conversation = Conversation(by("auto", overhead=-1.0, share=1.0), msgspec.structs.replace(PRICED, context_window=100_000))
     conversation.prompt("x" * 220_000)
     conversation.commands(70, lambda: conversation.command(takes_ms=45 * SECOND))
     levels = [(decision.tokens, decision.tokens + decision.saved_tokens) for decision in conversation.pruned]

@@ -154,7 +154,7 @@ def test_what_is_carried_is_what_was_read_in_vain() -> None:
 def test_auto_never_risks_more_than_its_budget() -> None:
     waiting = [(result("a", 1_000, 0), TracedPiece(2_000)), *((TracedPiece(0),) for _ in range(400))]
     rule = PruneRule(tools=("*",), age_ms=25 * SECOND, keep=0)
-    cost = replay_cost(growing(*waiting, static=0), Policy("auto", rule, 0.02), ANTHROPIC)
+    cost = replay_cost(growing(*waiting, static=0), Policy("auto", rule, 0.02, share=1.0), ANTHROPIC)
     spent = cost.unpruned_costs[cost.moments[0]]
     assert cost.moments[0] > 23
     assert spent == pytest.approx(2_200 / 0.02, rel=0.01), "the first moment at which the premium fits"

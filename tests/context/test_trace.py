@@ -249,11 +249,39 @@ def test_a_replay_prunes_when_the_live_session_does(schedule: Schedule, falls_ba
 
 
 @pytest.mark.parametrize("falls_back", [False, True])
-@pytest.mark.parametrize(("schedule", "bound"), [("economic", 2.0), ("auto", 1.02)])
-def test_no_live_session_costs_more_than_stated_wherever_it_ends(schedule: Schedule, bound: float, falls_back: bool) -> None:
+def test_a_replay_of_a_lively_session_lets_the_same_batches_go(falls_back: bool) -> None:
+    """`auto`, and the cache never gets cold: what makes up too much goes before the same calls, live and replayed."""
+    kind, batches = "breakpoints" if falls_back else "none", 0
+    for seed in range(6):
+        live, unpruned = (
+            _lively(seed, Conversation(ContextSettings(prune), PRICED, Service(falls_back=falls_back), cache_kind=kind))
+            for prune in (PruneSettings(), PruneSettings(schedule="off"))
+        )
+        moments = [number for number, decision in enumerate(live.decisions) if decision.prune]
+        replayed = replay(
+            Timeline(trace_calls(unpruned.history.entries), PruneRule()), Policy("auto"), Rates(0.1, 1.25, falls_back=falls_back)
+        )
+        assert list(replayed.moments) == moments, seed
+        batches += sum(decision.reason == "share" for decision in live.pruned)
+    assert batches > 10
+
+
+def _lively(seed: int, held: Conversation) -> Conversation:
+    random = Random(seed)
+    held.prompt("work")
+    for _ in range(60):
+        name = random.choice(("run_shell", "run_shell", "run_shell", "read_file"))
+        held.command("x" * int(10 ** random.uniform(2, 4)), name=name, takes_ms=random.choice((20, 40, 80)) * SECOND)
+    held.answer()
+    return held
+
+
+@pytest.mark.parametrize("falls_back", [False, True])
+@pytest.mark.parametrize(("schedule", "share", "bound"), [("economic", 1.0, 2.0), ("auto", 1.0, 1.02), ("auto", 0.25, 1.25)])
+def test_no_live_session_costs_more_than_stated_wherever_it_ends(schedule: Schedule, share: float, bound: float, falls_back: bool) -> None:
     """The bounds of the replay, by what a service with a cache reports to the live decisions."""
     for seed in range(60):
-        live, unpruned = (_paid(_held(seed, settings, falls_back=falls_back)) for settings in (_every_tool(schedule), OFF))
+        live, unpruned = (_paid(_held(seed, settings, falls_back=falls_back)) for settings in (_every_tool(schedule, share), OFF))
         for mine, most in zip(live, unpruned, strict=True):
             assert mine <= bound * most + 1, seed
 
@@ -261,8 +289,8 @@ def test_no_live_session_costs_more_than_stated_wherever_it_ends(schedule: Sched
 LAST_TWO = PruneRule(tools=("*",), age_ms=0, keep=2)
 
 
-def _every_tool(schedule: Schedule) -> ContextSettings:
-    return ContextSettings(PruneSettings(schedule=schedule, rule=LAST_TWO, pressure=1.0))
+def _every_tool(schedule: Schedule, share: float = 0.25) -> ContextSettings:
+    return ContextSettings(PruneSettings(schedule=schedule, rule=LAST_TWO, pressure=1.0, share=share))
 
 
 def _paid(held: Conversation) -> list[float]:

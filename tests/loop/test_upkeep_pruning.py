@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
 
+from context.conversation import MINUTE, PRICED, Conversation
+from dragoman.base.words import choose_language, speak_for_program
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
 from dragoman.context.view import PLACEHOLDER
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
+from dragoman.loop.model import Model
+from dragoman.loop.session import Session
+from dragoman.loop.upkeep import Upkeep
 from dragoman.testing.script_steps import answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.calls import Allow, Deny, Intent
-from dragoman.values.events import ContextPruned
+from dragoman.values.events import ContextPruned, NoticeGiven, TurnEvent
 from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Pruned
@@ -71,6 +77,22 @@ def test_outdated_results_go_before_the_request_and_it_is_told_and_logged(caplog
     assert "so far 4 results, about " in line
 
 
+@pytest.mark.parametrize(("lang", "words"), [("en", "pruned 1 result, about "), ("zh", "精简了 1 个结果，约 ")])
+def test_the_log_counts_one_result_as_one(lang: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    agent = agent_of(model(answer(SNAPSHOT), window=1_000_000), commands(clock, 6))
+    clock.ms += HOUR_MS
+    choose_language(lang)
+    try:
+        with caplog.at_level(logging.INFO, "dragoman.context"):
+            assert agent.prune() == 1
+    finally:
+        choose_language("en")
+    [line] = [record.getMessage() for record in caplog.records if record.name == "dragoman.context"]
+    assert line.startswith(words)
+    assert "1 results" not in line
+
+
 def test_by_hand_whatever_the_schedule() -> None:
     clock = Clock()
     settings = ContextSettings(prune=PruneSettings(schedule="off"))
@@ -80,6 +102,30 @@ def test_by_hand_whatever_the_schedule() -> None:
     assert agent.prune() == 4
     assert agent.prune() == 0
     assert agent.history.view.pruned == {"c0", "c1", "c2", "c3"}
+
+
+@pytest.mark.parametrize(("in_program", "remedy"), [(False, "agent.prune() leaves them out now"), (True, "/context prune does it now")])
+def test_once_in_a_session_it_is_told_what_waits_and_how_it_goes_now(in_program: bool, remedy: str) -> None:
+    """Outdated results that stay for the sake of a warm cache: a notice, when they make up a tenth of the request."""
+    held = Conversation(ContextSettings())
+    held.prompt("work")
+    session = Session(held.history)
+    session.model = Model(ScriptedProvider("text: x", profile=PRICED), "model")
+    upkeep, events = Upkeep(session, held.settings), list[TurnEvent]()
+    notices: list[int] = []
+    speak_for_program(in_program)
+    try:
+        for _ in range(24):
+            held.command(takes_ms=MINUTE)
+            asyncio.run(upkeep.before_request(events.append))
+            notices.append(len(of(events, NoticeGiven)))
+    finally:
+        speak_for_program(on=False)
+    [told] = of(events, NoticeGiven)
+    assert told.about == "context"
+    assert told.message.startswith(f"{notices.index(1) + 1 - 16} outdated results are left out of ")
+    assert "when they make up 25% of the request, or when the prompt cache is cold" in told.message
+    assert remedy in told.message
 
 
 def test_switched_off_nothing_is_pruned() -> None:

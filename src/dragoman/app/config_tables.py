@@ -157,6 +157,8 @@ class PruneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     placeholder: Annotated[str, Meta(max_length=200)] = _CONTEXT.prune.placeholder
     pressure: Share = _CONTEXT.prune.pressure
     overhead: Share = _CONTEXT.prune.overhead
+    share: Share = _CONTEXT.prune.share
+    overdraft: Share = _CONTEXT.prune.overdraft
 
 
 class CompressTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

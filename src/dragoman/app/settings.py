@@ -93,6 +93,14 @@ def context_of(config: Config) -> ContextSettings:
     prune, compress = config.context.prune, config.context.compress
     rule = PruneRule(prune.tools, round(prune.age_minutes * 60_000), prune.keep, prune.strict_stderr)
     return ContextSettings(
-        PruneSettings(prune.schedule, rule, prune.placeholder, prune.pressure, overhead=prune.overhead),
+        PruneSettings(
+            prune.schedule,
+            rule,
+            prune.placeholder,
+            prune.pressure,
+            overhead=prune.overhead,
+            share=prune.share,
+            overdraft=prune.overdraft,
+        ),
         CompressSettings(compress.enabled, compress.threshold, compress.threshold_tokens, compress.keep),
     )

@@ -13,6 +13,7 @@ from dragoman.base.words import lookup, say
 from dragoman.cli.page import Look, Page, Piece, pad, table
 from dragoman.cli.session_list import age
 from dragoman.cli.terminal_report import spent_words
+from dragoman.context.decide import Waiting
 from dragoman.context.plan import Plan, Total
 from dragoman.context.plan_items import PlanItem
 
@@ -191,6 +192,7 @@ def _facts(page: Page, plan: Plan, now_ms: int, model: str) -> None:
     facts = {
         "pruned": [_savings(plan), *_prunings(plan, now_ms)],
         "next": [_next(plan)],
+        **({"waiting": list(_waiting(plan, plan.next.waiting, now_ms))} if plan.next.waiting is not None else {}),
         "estimate": [_estimate(plan)],
         "cache": [_cache(plan, now_ms)],
         "cost": [_cost(plan, model)],
@@ -229,6 +231,24 @@ def _next(plan: Plan) -> str:
     if after.prune:
         words = say("context_next_prune", results=after.prune, tokens=after.saved_tokens, why=reason_words(after.reason))
     return words + (say("context_next_compress") if after.compress else "")
+
+
+def _waiting(plan: Plan, waiting: Waiting, now_ms: int) -> Iterator[str]:
+    """What is outdated and stays, until when, what it would save, and how it goes now."""
+    limit = f"{waiting.share_limit:.0%}"
+    saves = say("context_waits_saves", usd=dollars(plan.costs.waiting_usd)) if plan.costs.waiting_usd else ""
+    cost = say("context_waits_cost", tokens=waiting.premium_tokens) if waiting.premium_tokens else ""
+    yield say("context_waits", results=waiting.results, tokens=waiting.tokens, percent=_percent(waiting.share)) + saves + cost
+    until: list[str] = []
+    if waiting.share > waiting.share_limit:
+        until.append(say("context_waits_price", limit=limit))
+    elif waiting.share_limit < 1:
+        until.append(say("context_waits_share", limit=limit))
+    until.append(say("context_waits_cold", age=age(max(waiting.until_ms - now_ms, 0))) if waiting.until_ms else say("context_waits_prompt"))
+    if waiting.pressure_tokens:
+        until.append(say("context_waits_pressure", tokens=waiting.pressure_tokens))
+    yield say("context_waits_until", until=say("context_waits_or").join(until))
+    yield say("context_waits_now")
 
 
 def _estimate(plan: Plan) -> str:

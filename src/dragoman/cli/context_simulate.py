@@ -14,7 +14,7 @@ from dragoman.base.words import say
 from dragoman.cli.context_page import dollars
 from dragoman.cli.page import Page, Piece, look_of, table
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
-from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, replay
+from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, policy_of, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import PruneRule, PruneSettings
 from dragoman.context.trace import TracedCall, trace_calls
@@ -62,8 +62,8 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
     tariffs = _tariffs(command, view)
     whole = command.options.all or len(calls) <= MOST_CALLS
     groups = {
-        "terminal": [Policy(name, settings.rule, settings.overhead) for name in POLICIES if whole or name != "optimum"],
-        "all": [Policy(name, ALL_TOOLS, settings.overhead) for name in POLICIES[-3:] if whole or name != "optimum"],
+        "terminal": [policy_of(settings, name) for name in POLICIES if whole or name != "optimum"],
+        "all": [policy_of(settings, name, ALL_TOOLS) for name in POLICIES[-3:] if whole or name != "optimum"],
     }
     costs = {name: _replay_all(calls, group, tariffs) for name, group in groups.items()}
     if command.as_json:

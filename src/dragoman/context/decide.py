@@ -15,7 +15,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from dragoman.context.cache import NO_TOKENS, PRESSURE, Cache
-from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of
+from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of, relieves
 from dragoman.context.prune import Kind, find_outdated, kind_of
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.shown import ShownResult
@@ -27,6 +27,26 @@ from dragoman.values.parts import text_of
 from dragoman.values.profile import Profile
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """Results that are outdated and stay for now, because letting them go would cost more than it saves."""
+
+    results: int
+    tokens: int
+    """How much shorter each request would be without them."""
+    share: float
+    """How much of the next request that is."""
+    premium_tokens: int
+    """What letting them go now would cost more with the next request, in tokens of fresh input."""
+    saves_tokens: float
+    """What they cost with each request as long as the cache is warm, in tokens of fresh input."""
+    share_limit: float
+    """They go together when they make up more than this share, or as soon after as that pays in time; 1: that does not matter."""
+    pressure_tokens: int
+    """They go when the request is longer than this; 0: that does not matter."""
+    until_ms: int
+    """They go with the first request after this time: the cache is cold then. 0: not before a prompt starts a run."""
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What should happen before the next request."""
 
@@ -35,7 +55,7 @@ class Decision(msgspec.Struct, frozen=True):
     saved_tokens: int = 0
     reason: str = ""
     """Why now. request, turn: the schedule says so; cold, or model, system, tools, environment, compressed, rewound, pruned: the cache is
-    lost anyway; pays; pressure: the window fills up."""
+    lost anyway; pays; share: they make up too much of the request; pressure: the window fills up."""
     premium_tokens: int = 0
     """The expected extra cost of writing the rest to the cache again, in tokens of fresh input."""
     tokens: int = 0
@@ -43,6 +63,8 @@ class Decision(msgspec.Struct, frozen=True):
     window: int = 0
     compress: bool = False
     """The request is over the threshold, and compression may be tried."""
+    waiting: Waiting | None = None
+    """What is outdated and stays; None: nothing."""
 
 
 class Decider:
@@ -68,6 +90,7 @@ class Decider:
             tokens=tokens,
             window=window,
             compress=_may_compress(self.settings.compress, tokens, window, cache),
+            waiting=choice.waiting,
         )
 
     def _choose(self, pending: Sequence[_OutdatedResult], moment: _Moment) -> _Choice:
@@ -76,13 +99,15 @@ class Decider:
             return _NOTHING
         warm = _is_warm(moment)
         cut = _cut(pending, moment) if warm else _FREE
-        reason = self._reason(moment, cut, warm=warm)
-        if not reason:
-            return _NOTHING
+        saved = moment.scale * sum(each.raw_tokens for each in pending)
+        share = saved / moment.tokens if moment.tokens else 0.0
+        reason = self._reason(moment, cut, share, warm=warm)
         cost = premium(moment.rates, cut.removed, cut.surviving) if moment.rates is not None else 0.0
-        return _Choice([each.result for each in pending], moment.scale * sum(each.raw_tokens for each in pending), reason, cost)
+        if not reason:
+            return _NOTHING._replace(waiting=self._waiting(len(pending), saved, share, cost, moment))
+        return _Choice([each.result for each in pending], saved, reason, cost)
 
-    def _reason(self, moment: _Moment, cut: _Cut, *, warm: bool) -> str:
+    def _reason(self, moment: _Moment, cut: _Cut, share: float, *, warm: bool) -> str:
         """Why now; empty: not now."""
         settings, rates = self.settings.prune, moment.rates
         match settings.schedule:
@@ -97,13 +122,27 @@ class Decider:
                     return "request"
                 if not warm:
                     return moment.cache.break_reason or "cold"
-                overhead = settings.overhead if settings.schedule == "auto" else None
-                books = moment.cache.books(rates, moment.tokens) if overhead is not None else None
-                if not cut.pending or pays(rates, cut.pending, cut.surviving, overhead=overhead, books=books):
+                if not cut.pending:
                     return "pays"
-                return PRESSURE if settings.schedule == "auto" and _is_pressed(settings, moment) else ""
+                if settings.schedule == "economic":
+                    return "pays" if pays(rates, cut.pending, cut.surviving) else ""
+                return _auto_reason(settings, moment, cut, share, rates)
             case _:
                 assert_never(settings.schedule)
+
+    def _waiting(self, results: int, saved: float, share: float, cost: float, moment: _Moment) -> Waiting:
+        settings, rates, last = self.settings.prune, moment.rates, moment.cache.last
+        is_auto, by_cache = settings.schedule == "auto", settings.schedule != "turn" and rates is not None and last is not None
+        return Waiting(
+            results,
+            round(saved),
+            share,
+            max(round(cost), 0),
+            saved * rates.read if rates is not None else saved,
+            settings.share if is_auto else 1.0,
+            round(settings.pressure * moment.profile.prompt_window) if is_auto else 0,
+            last.timestamp_ms + moment.cache.life_ms(rates) if by_cache and last is not None else 0,
+        )
 
     def _is_at_prompt(self, view: View) -> bool:
         """Whether the last message is a person's prompt: a run begins."""
@@ -207,10 +246,22 @@ class _Choice(NamedTuple):
     saved: float
     reason: str
     premium: float
+    waiting: Waiting | None = None
 
 
 _FREE = _Cut(0, 0, ())
 _NOTHING = _Choice((), 0, "", 0)
+
+
+def _auto_reason(settings: PruneSettings, moment: _Moment, cut: _Cut, share: float, rates: Rates) -> str:
+    """Out of a warm cache: when it pays within the overhead, when the share is too large, or when the window fills up."""
+    books = moment.cache.books(rates, moment.tokens)
+    if pays(rates, cut.pending, cut.surviving, overhead=settings.overhead, books=books):
+        return "pays"
+    calls = len(moment.cache.calls)
+    if share > settings.share and relieves(rates, cut.removed, cut.surviving, calls=calls, overdraft=settings.overdraft, books=books):
+        return "share"
+    return PRESSURE if _is_pressed(settings, moment) else ""
 
 
 def _last_answer(view: View) -> int:

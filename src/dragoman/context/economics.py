@@ -5,6 +5,12 @@ read: that costs B = (w - r)·s - r·k more with the next request, and saves r·
 follow. So, as with skis that are rented until the rent has reached their price: wait until what the k tokens have cost so far reaches B.
 Every token's carry is spent at most once, and is part of what never pruning costs too; hence all premiums together never reach that
 cost, and no session costs more than twice what it would have without pruning, wherever it ends.
+
+A lively session never lets the cache get cold, and what is outdated piles up in it while the price says wait. So where it makes up more
+than a share q of the request, it goes sooner, all together, if two things hold: a session that goes on for as long again as it has will
+have earned the premium back, and all that pruning has cost so far stays within a share d of what never pruning would have. Of the request
+s < (1 - q)/q·k survive then, so the premium is earned back within (w/r - 1)(1 - q)/q - 1 warm requests: 33 at r = 0.1, w = 1.25, q = 1/4.
+Batches that are not yet earned back save together: no more requests are needed for all of them than for the slowest.
 """
 
 from __future__ import annotations
@@ -69,6 +75,16 @@ def pays_after(rates: Rates, removed: float, surviving: float) -> float:
     if gain > 0:
         return cost / gain
     return math.inf if cost > 0 else 0.0
+
+
+def relieves(rates: Rates, removed: float, surviving: float, *, calls: int, overdraft: float, books: Books) -> bool:
+    """Whether results that make up too much of the request should go now, though they have not cost enough yet for `pays`.
+
+    `calls`: how many requests the session has made. It is taken to make as many again, and the premium must be earned back by then.
+    """
+    if pays_after(rates, removed, surviving) > calls:
+        return False
+    return books.premiums + premium(rates, removed, surviving) - books.saved <= overdraft * books.spent
 
 
 def pays(rates: Rates, pending: Sequence[Pending], surviving: float, *, overhead: float | None = None, books: Books | None = None) -> bool:

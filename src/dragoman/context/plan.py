@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never, get_args
 
 import msgspec
 
+from dragoman.context.decide import Decision, Waiting
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.plan_items import Kind, PlanItem, items_of
 from dragoman.context.shown import ByWindow
@@ -39,7 +40,6 @@ from dragoman.values.usage import Prices, Usage
 
 if TYPE_CHECKING:
     from dragoman.context.cache import Cache
-    from dragoman.context.decide import Decision
 
 PricesOf = Callable[[str, str], Prices | None]
 """The prices of a model, by its deployment and its name."""
@@ -119,6 +119,8 @@ class Costs(msgspec.Struct, frozen=True):
     spent_usd: float | None = None
     spent_is_whole: bool = True
     """False if the price or the usage of some answers is not known: then the real cost was higher."""
+    waiting_usd: float | None = None
+    """What the results that wait cost with each request, as long as the cache is warm."""
 
 
 class Next(msgspec.Struct, frozen=True):
@@ -129,6 +131,8 @@ class Next(msgspec.Struct, frozen=True):
     premium_tokens: int = 0
     reason: str = ""
     compress: bool = False
+    waiting: Waiting | None = None
+    """What is outdated and stays in the request."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -186,7 +190,7 @@ def plan_of(
         cached,
         _savings(items, entries),
         sum((usage for _, _, usage in _paid_usage(entries)), Usage()),
-        _costs(entries, total - (decision.saved_tokens if decision else 0), cached, prices, prices_of),
+        _costs(entries, total - (decision.saved_tokens if decision else 0), cached, prices, prices_of, decision),
         _next(decision),
     )
 
@@ -285,16 +289,20 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
     return Savings(len(pruned), fewer, not_sent, sum(each.premium_tokens for each in prunings), tuple(prunings))
 
 
-def _costs(entries: Sequence[Entry], total: int, cached: CachePlan, prices: Prices | None, prices_of: PricesOf) -> Costs:
+def _costs(
+    entries: Sequence[Entry], total: int, cached: CachePlan, prices: Prices | None, prices_of: PricesOf, decision: Decision | None
+) -> Costs:
     paid = [(usage, prices_of(where, model)) for where, model, usage in _paid_usage(entries)]
     known = [prices.cost_usd(usage) for usage, prices in paid if prices is not None and not usage.is_unknown]
     is_whole = len(known) == len(paid) and not any(usage.incomplete for usage, _ in paid)
-    next_usd = None
+    next_usd = waiting_usd = None
+    if prices is not None and decision is not None and decision.waiting is not None:
+        waiting_usd = prices.input * decision.waiting.saves_tokens / 1_000_000
     if prices is not None:
         rest = max(total - cached.expected_tokens, 0)
         written = 0 if prices.cache_write is None else rest
         next_usd = prices.cost_usd(Usage(rest - written, cached.expected_tokens, written))
-    return Costs(next_usd, sum(known) if known or not paid else None, is_whole)
+    return Costs(next_usd, sum(known) if known or not paid else None, is_whole, waiting_usd)
 
 
 def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
@@ -332,7 +340,8 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
 def _next(decision: Decision | None) -> Next:
     if decision is None:
         return Next()
-    return Next(len(decision.prune), decision.saved_tokens, decision.premium_tokens, decision.reason, decision.compress)
+    after = decision
+    return Next(len(after.prune), after.saved_tokens, after.premium_tokens, after.reason, after.compress, after.waiting)
 
 
 def median(numbers: Sequence[float]) -> float:

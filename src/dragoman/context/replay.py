@@ -13,7 +13,7 @@ from typing import Literal, assert_never, get_args
 
 import msgspec
 
-from dragoman.context.economics import Rates, pays, rates_of
+from dragoman.context.economics import Rates, pays, rates_of, relieves
 from dragoman.context.replay_run import NOTHING, ReplayCut, ReplayRun, Timeline
 from dragoman.context.settings import PruneRule, PruneSettings
 from dragoman.context.trace import TracedCall
@@ -21,8 +21,9 @@ from dragoman.values.usage import Prices
 
 PolicyName = Literal["none", "request", "turn", "cold", "economic", "auto", "opencode", "gemini-cli", "optimum", "free"]
 """none: never. request, turn: whatever may go, before every request or when a prompt starts a run. cold: when nothing need be rewritten
-for it. economic: when the carrying cost has reached the premium. auto: the same, within a budget. opencode, gemini-cli: as those programs
-do. optimum: at the best moments, known in hindsight. free: at once and without a premium, a lower bound.
+for it. economic: when the carrying cost has reached the premium. auto: the same, within a budget, and sooner when what is outdated makes
+up too much of the request. opencode, gemini-cli: as those programs do. optimum: at the best moments, known in hindsight. free: at once
+and without a premium, a lower bound.
 """
 ALL_TOOLS = PruneRule(tools=("*",), age_ms=0, keep=5)
 """The results of every tool, except the five newest."""
@@ -34,7 +35,9 @@ class Policy(msgspec.Struct, frozen=True):
     name: PolicyName
     rule: PruneRule = PruneRule()
     overhead: float = 0.02
-    """`auto`: how much more than never pruning it may have cost at any moment, as a share."""
+    share: float = 0.25
+    overdraft: float = 0.25
+    """`auto`: as in `PruneSettings`."""
 
 
 class ReplayCost(msgspec.Struct, frozen=True):
@@ -51,6 +54,14 @@ class ReplayCost(msgspec.Struct, frozen=True):
     costs: tuple[float, ...] = ()
     """The cost up to and including each call."""
     unpruned_costs: tuple[float, ...] = ()
+    tokens: float = 0.0
+    """Input tokens of all calls together ..."""
+    unpruned_tokens: float = 0.0
+    """... and what they would have been without pruning."""
+    breaks: int = 0
+    """Before how many calls a cached prefix was given up for it."""
+    shares: tuple[float, ...] = ()
+    """Of each request as it was sent: how much of it is outdated and still there."""
 
     @property
     def percent(self) -> float:
@@ -87,23 +98,36 @@ def replay(timeline: Timeline, policy: Policy, rates: Rates, prices: Prices | No
     choose = _chooser(policy, timeline, rates)
     costs: list[float] = []
     unpruned: list[float] = []
+    shares: list[float] = []
+    breaks = 0
     for number in range(len(timeline.rows)):
         run.arrive(number)
-        run.send(choose(run))
+        cut = choose(run)
+        breaks += cut.surviving > 0
+        run.send(cut)
         costs.append(run.cost)
         unpruned.append(run.unpruned)
+        shares.append(run.pending_share)
     if prices is not None:
         costs, unpruned = _in_dollars(run.sent, prices, rates), _in_dollars(run.sent_unpruned, prices, rates)
     ends = (costs[-1], unpruned[-1]) if costs else (0.0, 0.0)
-    return ReplayCost(policy, *ends, tuple(run.moments), run.pruned, tuple(costs), tuple(unpruned))
+    tokens, all_tokens = sum(map(sum, run.sent)), sum(map(sum, run.sent_unpruned))
+    return ReplayCost(
+        policy, *ends, tuple(run.moments), run.pruned, tuple(costs), tuple(unpruned), tokens, all_tokens, breaks, tuple(shares)
+    )
 
 
 def _policy(policy: Policy | PruneSettings | str, rule: PruneRule | None) -> Policy:
     if isinstance(policy, Policy):
         return policy if rule is None else msgspec.structs.replace(policy, rule=rule)
     if isinstance(policy, PruneSettings):
-        return Policy(_name(policy.schedule), rule or policy.rule, policy.overhead)
+        return policy_of(policy, rule=rule)
     return Policy(_name(policy), rule or PruneRule())
+
+
+def policy_of(settings: PruneSettings, name: str = "", rule: PruneRule | None = None) -> Policy:
+    """The policy that these settings make, or another with the same numbers."""
+    return Policy(_name(name or settings.schedule), rule or settings.rule, settings.overhead, settings.share, settings.overdraft)
 
 
 def _name(name: str) -> PolicyName:
@@ -143,7 +167,7 @@ def _chooser(policy: Policy, timeline: Timeline, rates: Rates) -> _Chooser:
         case "economic":
             return _economic_cut
         case "auto":
-            return lambda run: _economic_cut(run, policy.overhead)
+            return lambda run: _auto_cut(run, policy)
         case "opencode":
             return _BackwardScan(OPENCODE)
         case "gemini-cli":
@@ -157,12 +181,24 @@ def _chooser(policy: Policy, timeline: Timeline, rates: Rates) -> _Chooser:
             assert_never(policy.name)
 
 
-def _economic_cut(run: ReplayRun, overhead: float | None = None) -> ReplayCut:
+def _economic_cut(run: ReplayRun) -> ReplayCut:
     cut = run.cut_all()
     if cut.surviving <= 0:
         return cut  # nothing is rewritten for it
-    books = run.books() if overhead is not None else None
-    return cut if pays(run.rates, run.cached_pending(), cut.surviving, overhead=overhead, books=books) else NOTHING
+    return cut if pays(run.rates, run.cached_pending(), cut.surviving) else NOTHING
+
+
+def _auto_cut(run: ReplayRun, policy: Policy) -> ReplayCut:
+    cut, rates = run.cut_all(), run.rates
+    if cut.surviving <= 0:
+        return cut
+    books = run.books()
+    if pays(rates, run.cached_pending(), cut.surviving, overhead=policy.overhead, books=books):
+        return cut
+    if run.pending_share <= policy.share:
+        return NOTHING
+    goes = relieves(rates, cut.removed_cached, cut.surviving, calls=run.number, overdraft=policy.overdraft, books=books)
+    return cut if goes else NOTHING
 
 
 class FieldRule(msgspec.Struct, frozen=True):

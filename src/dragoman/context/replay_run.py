@@ -173,6 +173,12 @@ class ReplayRun:
         cached = sum(self.net_tokens(position) for position in positions if position < self._cached)
         return ReplayCut(positions, sum(map(self.net_tokens, positions)), cached, self._surviving(min(positions), cached))
 
+    @property
+    def pending_share(self) -> float:
+        """How much of the request is outdated and still there."""
+        total = self.row.call.static + self._left[-1]
+        return self._pending_tokens / total if total > 0 else 0.0
+
     def cached_pending(self) -> list[Pending]:
         """The pending results that would be read from the cache, as `economics.pays` takes them."""
         carried: dict[int, float] = {}

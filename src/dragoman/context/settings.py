@@ -36,7 +36,12 @@ class PruneSettings(msgspec.Struct, frozen=True):
     pressure_step: float = 0.1
     """... and again only when this much more of the window is filled."""
     overhead: float = 0.02
-    """`auto`: how much more than never pruning it may have cost at any moment, as a share."""
+    """`auto`: how much more than never pruning it may have cost at any moment, as a share ..."""
+    share: float = 0.25
+    """... except when outdated results make up more than this share of the request: then they go together, as soon as that pays in time.
+    1: the share does not matter."""
+    overdraft: float = 0.25
+    """`auto`: how much more than never pruning it may have cost at any moment for the sake of that share."""
 
 
 class CompressSettings(msgspec.Struct, frozen=True):

@@ -286,6 +286,8 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "pressure": number(0, 1),
         "pressure_step": number(0, 1),
         "overhead": number(0),
+        "share": number(0, 1),
+        "overdraft": number(0),
     },
     PruneRule: {"tools": each(text), "age_ms": number(-1), "keep": whole(0), "strict_stderr": flag},
     CompressSettings: {

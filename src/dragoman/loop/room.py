@@ -177,8 +177,8 @@ class Room:
         emit(ContextPruned(call_ids, saved_tokens, limit))
         pruned = [entry for entry in self._history.entries if isinstance(entry, Pruned)]
         count, total = sum(len(entry.call_ids) for entry in pruned), sum(entry.saved_tokens for entry in pruned)
-        words = "pruned %d results, about %d tokens (%s); so far %d results, about %d tokens"
-        _log(words, len(call_ids), saved_tokens, reason, count, total)
+        results, tokens = len(call_ids), saved_tokens
+        _log("%s", say("loop.log_pruned", results=results, tokens=tokens, reason=reason, all=count, all_tokens=total))
 
     # --- files that drop out
 

@@ -16,6 +16,7 @@ from dragoman.context.settings import ContextSettings
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.room import Emit, Room
 from dragoman.loop.session import Session
+from dragoman.loop.waiting_notice import WaitingNotice
 from dragoman.values.errors import ContextOverflow
 from dragoman.values.events import TurnEvent
 from dragoman.values.usage import Prices
@@ -43,6 +44,7 @@ class Upkeep:
         self.size = RequestSize(session)
         self.room = Room(session, self.size, settings.compress, seen, has_fallback=has_fallback)
         self._decider = Decider(settings)
+        self._waiting = WaitingNotice()
 
     @property
     def requests(self) -> int:
@@ -56,6 +58,8 @@ class Upkeep:
         await self.room.require_some(emit)
         decision = self.decide()
         self._apply(decision, emit)
+        if decision.waiting is not None:
+            self._waiting.tell(decision.waiting, emit)
         if decision.compress:
             await self.room.sum_up("", emit, limit=self._limit())
         if await self.size.measure() <= self.size.window:

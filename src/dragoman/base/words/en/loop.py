@@ -37,6 +37,13 @@ TEXTS = {
     "loop.background_signal": "by {signal}",
     "loop.background_exit": "exit code {code}",
     "loop.background_lost": "background command {id} ({command}) ended with the program when the session was closed",
+    "loop.log_pruned": "pruned {results:result|results}, about {tokens:token|tokens} ({reason}); so far {all:result|results}, "
+    "about {all_tokens:token|tokens}",
+    "loop.results_wait": "{results:outdated result is|outdated results are} left out of the context {when}: {tokens:token|tokens}, "
+    "{percent} of the request; agent.prune() leaves them out now",
+    "loop.wait_share": "when they make up {limit} of the request, or when the prompt cache is cold",
+    "loop.wait_cold": "when keeping them has cost as much as removing them, or when the prompt cache is cold",
+    "loop.wait_prompt": "with the next prompt",
     "loop.prompt_taken_back": "the refused prompt is kept in the session and left out of what the model sees from here on",
     "loop.forked": "this agent's session belongs to process {pid}, from which this one was forked; make a new Agent here "
     "(Store.fork copies a conversation)",

@@ -35,6 +35,12 @@ TEXTS = {
     "loop.background_signal": "被 {signal} 终止",
     "loop.background_exit": "退出码 {code}",
     "loop.background_lost": "后台命令 {id}（{command}）在会话关闭时随程序结束",
+    "loop.log_pruned": "精简了 {results:,} 个结果，约 {tokens:,} 个 token（{reason}）；至今共 {all:,} 个结果，约 {all_tokens:,} 个 token",
+    "loop.results_wait": "{results:,} 个已过时的结果（{tokens:,} 个 token，占请求的 {percent}）将{when}移出上下文；"
+    "agent.prune() 可立即移除",
+    "loop.wait_share": "在占到请求的 {limit} 或提示缓存失效时",
+    "loop.wait_cold": "在保留的花费已与移除相当或提示缓存失效时",
+    "loop.wait_prompt": "随下一个提示",
     "loop.prompt_taken_back": "被拒绝的提示保留在会话中，从此不再给模型看",
     "loop.forked": "此 agent 的会话属于进程 {pid}，本进程由它 fork 而来；请在这里新建 Agent（Store.fork 可复制对话）",
     "loop.not_saved": "此会话没有被保存：{reason}",
