@@ -420,6 +420,20 @@ def test_compress_asks_the_model_and_tells_the_sizes(place: Place, serve: Callab
     assert "summary" in page
 
 
+def test_compress_is_forced_and_says_that_a_short_conversation_grew(place: Place, serve: Callable[..., Service]) -> None:
+    kept = Kept(place)
+    kept.history.say(user("Hi"))
+    kept.history.answer(Response(assistant("Hello."), FinishReason.STOP))
+    session = kept.closed()
+    serve(SNAPSHOT)
+    done = place.run("context", "compress")
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.startswith("Summarised: about ")
+    assert "longer than what it stands for" in done.out
+    [compressed] = [entry for entry in read_log(session.path).entries if isinstance(entry, Compressed)]
+    assert compressed.new_tokens > compressed.original_tokens
+
+
 def test_compress_says_why_it_was_of_no_use(place: Place, serve: Callable[..., Service]) -> None:
     kept = Kept(place)
     kept.history.say(user("Hi"))

@@ -41,7 +41,7 @@ def compression_words(done: Compression) -> str:
     before, after, reason = done.original_tokens, done.new_tokens, done.reason
     match done.status:
         case "compressed":
-            return say("compressed", before=before, after=after)
+            return say("compressed" if after <= before else "compressed_longer", before=before, after=after)
         case _ if done.pruned:
             return say("compress_pruned", reason=reason, results=done.pruned, before=before, after=after)
         case "noop":

@@ -68,7 +68,7 @@ def find_cut(view: View, keep: float = 0.3, *, at_most: float = math.inf) -> Cut
     nor a prompt from its answer. A summary counts as a prompt: it is never replaced alone.
     """
     items, rounds = view.items, _kept_rounds(view)
-    start = 1 if items and (items[0].about == "environment" or (rounds and items[0].message.role == "user")) else 0
+    start = _first_to_go(view, rounds)
     kept = sum(item.raw_tokens for item in items[start:])
     wanted = min(kept, at_most) * keep
     best: tuple[float, int] | None = None
@@ -80,9 +80,27 @@ def find_cut(view: View, keep: float = 0.3, *, at_most: float = math.inf) -> Cut
                 best = distance, position
         kept -= items[position].raw_tokens
         goes += position not in rounds
-    if best is None:
-        return None
-    end = best[1]
+    return None if best is None else _cut(view, start, best[1], rounds)
+
+
+def find_forced_cut(view: View, keep: float = 0.3, *, at_most: float = math.inf) -> Cut | None:
+    """The cut for a summary that a person asks for: as `find_cut`, but a single exchange goes too. None: nothing was answered yet."""
+    if (cut := find_cut(view, keep, at_most=at_most)) is not None or not view.items:
+        return cut
+    rounds, last, end = _kept_rounds(view), view.items[-1].message, len(view.items)
+    start = _first_to_go(view, rounds)
+    is_answered = bool(last.results) or (last.role == "assistant" and not last.calls)
+    return _cut(view, start, end, rounds) if is_answered and end - start > len([each for each in rounds if each >= start]) else None
+
+
+def _first_to_go(view: View, rounds: Sequence[int]) -> int:
+    """The environment stays, and without one the first prompt where a round stays behind it."""
+    items = view.items
+    return 1 if items and (items[0].about == "environment" or (rounds and items[0].message.role == "user")) else 0
+
+
+def _cut(view: View, start: int, end: int, rounds: Sequence[int]) -> Cut:
+    items = view.items
     seqs = dict.fromkeys(items[position].seq for position in rounds if start <= position < end)
     return Cut(start, end, items[0].seq if start else 0, items[end - 1].seq, tuple(seqs))
 
@@ -227,6 +245,14 @@ def raw_tokens_with(view: View, cut: Cut, summary: Message) -> int:
 
 def raw_tokens_without(view: View, cut: Cut) -> int:
     return view.raw_tokens - sum(item.raw_tokens for position, item in enumerate(view.items) if cut.leaves_out(position, item))
+
+
+def may_be_used(original_tokens: int, new_tokens: int, settings: CompressSettings, window: int, *, force: bool) -> bool:
+    """Whether a summary takes the place of what it sums up. One that a person asks for does even where it is longer, unless the request
+    would then be so long that the next one is compressed again."""
+    if is_gain(original_tokens, new_tokens, settings):
+        return True
+    return force and new_tokens <= max(original_tokens, threshold_tokens(settings, window))
 
 
 def is_gain(original_tokens: int, new_tokens: int, settings: CompressSettings) -> bool:

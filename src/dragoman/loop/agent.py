@@ -363,9 +363,9 @@ class Agent(BetweenRuns, Generic[D, T]):
 
         return AgentTool(Template(self._harness, self._wanted, self._checks), name, description, runs_beside=side_by_side)
 
-    def compress_sync(self, focus: str = "") -> Compression:
+    def compress_sync(self, focus: str = "", *, force: bool = True) -> Compression:
         """`compress` for code that is not async."""
-        return self._in_background().value_of(lambda: self.compress(focus))
+        return self._in_background().value_of(lambda: self.compress(focus, force=force))
 
     def search_sync(self, query: str) -> WebSearchResult:
         """`search` for code that is not async."""

@@ -1,4 +1,4 @@
-"""A summary in the place of the older messages: asked of the model, checked, and recorded only if it makes the request shorter."""
+"""A summary in the place of the older messages: asked of the model, checked, and recorded if it is shorter or a person asked for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.words import say
-from dragoman.context.compress import MAX_PROMPT_TOKENS, PROMPT_SHARE, Cut, is_gain, raw_tokens_with, summary_message, verbatim_through
+from dragoman.context.compress import MAX_PROMPT_TOKENS, PROMPT_SHARE, Cut, may_be_used, raw_tokens_with, summary_message, verbatim_through
 from dragoman.context.settings import CompressSettings
 from dragoman.context.summarise import read_snapshot, summary_request
 from dragoman.loop.request_size import RequestSize
@@ -53,17 +53,25 @@ class Summariser:
         self.requests = 0
 
     async def sum_up(
-        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, *, may_switch: bool = False, limit: int = 0
+        self,
+        cut: Cut,
+        focus: str,
+        emit: Callable[[TurnEvent], None],
+        window: int,
+        *,
+        may_switch: bool = False,
+        limit: int = 0,
+        force: bool = False,
     ) -> Compression:
         """Record the summary, or why there is no summary. With `may_switch`, a service that keeps refusing raises: another model may do it.
 
-        `limit`: the window that forces it, if one does.
+        `limit`: the window that forces it, if one does. `force`: a person asked for it, so it need not save anything.
         """
-        work = self._sum_up(cut, focus, emit, window, may_switch, limit)
+        work = self._sum_up(cut, focus, emit, window, may_switch, limit, force)
         return await (work if tracing.active is None else tracing.active.compress(work))
 
     async def _sum_up(
-        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, may_switch: bool, limit: int
+        self, cut: Cut, focus: str, emit: Callable[[TurnEvent], None], window: int, may_switch: bool, limit: int, force: bool
     ) -> Compression:
         view, original = self._history.view, self._size.tokens
         model = view.model or self._session.model.name
@@ -84,7 +92,7 @@ class Summariser:
         verbatim = verbatim_through(self._history.entries, cut.through_seq)
         summary = summary_message(snapshot, verbatim, room, keeps_results=bool(cut.kept_seqs))
         new = self._size.tokens_of(raw_tokens_with(view, cut, summary))
-        if not is_gain(original, new, self._settings):
+        if not may_be_used(original, new, self._settings, window, force=force):
             return self._give_up("inflated", say("loop.summary_too_long", new=new, original=original), model, response, new)
         through, after, kept = cut.through_seq, cut.after_seq, cut.kept_seqs
         self._history.compress(

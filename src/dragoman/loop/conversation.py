@@ -47,11 +47,15 @@ class BetweenRuns(TakesOver):
 
     # --- its context
 
-    async def compress(self, focus: str = "") -> Compression:
-        """Have the older part of the conversation summed up now, however long it is; `focus` says what matters. The record keeps it all."""
+    async def compress(self, focus: str = "", *, force: bool = True) -> Compression:
+        """Have the older part of the conversation summed up now, however short it is; `focus` says what matters. The record keeps it all.
+
+        A single exchange is summed up as a whole, and the summary is used even where it is longer than what it stands for. With
+        `force=False` only what the next request would have compressed anyway is (in the documents: `tryCompressChat(force)`).
+        """
         from dragoman.loop.compressing import compress_now
 
-        return await compress_now(self._harness, focus)
+        return await compress_now(self._harness, focus, force=force)
 
     async def search(self, query: str) -> WebSearchResult:
         """Search the web now, as the tool `google_web_search` does for the model, which reads with the next prompt what was found.

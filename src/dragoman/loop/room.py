@@ -113,27 +113,33 @@ class Room:
                 return False
         return False
 
-    async def sum_up(self, focus: str, emit: Emit, at_most: int = 0, *, may_switch: bool = True, limit: int = 0) -> Compression:
+    async def sum_up(
+        self, focus: str, emit: Emit, at_most: int = 0, *, may_switch: bool = True, limit: int = 0, force: bool = False
+    ) -> Compression:
         """One summary and what comes of it. If it does not help and the request is too long, results are dropped instead.
 
-        `limit`: the window that forces it, and for which alone it holds.
+        `limit`: the window that forces it, and for which alone it holds. `force`: however short the conversation is, and however little
+        the summary saves.
         """
-        from dragoman.context.compress import find_cut, raw_tokens_without, threshold_tokens
+        from dragoman.context.compress import find_cut, find_forced_cut, raw_tokens_without, threshold_tokens
         from dragoman.loop.compression import Summariser
 
         history, settings, size = self._history, self._settings, self._size
         original, window = size.tokens, at_most or size.window
         threshold = threshold_tokens(settings, window)
-        cut = find_cut(history.view, settings.keep, at_most=threshold / size.scale)
+        find = find_forced_cut if force else find_cut
+        cut = find(history.view, settings.keep, at_most=threshold / size.scale)
         if cut is None:
-            done = self.do_nothing("loop.nothing_to_sum_up")
-        elif size.tokens_of(raw_tokens_without(history.view, cut)) > original * (1 - settings.min_gain):
+            done = self.do_nothing(self._why_nothing())
+        elif not force and size.tokens_of(raw_tokens_without(history.view, cut)) > original * (1 - settings.min_gain):
             done = self.do_nothing("loop.too_little_to_sum_up")
         elif isinstance(said := await self._ask_hooks(focus, is_asked_for=not may_switch), str):
             self._summariser = self._summariser or Summariser(self._session, size, settings)
             before = self._files()
             emit(CompressionStarted(original, size.window))
-            done = await self._summariser.sum_up(cut, said, emit, window, may_switch=may_switch and self._has_fallback, limit=limit)
+            done = await self._summariser.sum_up(
+                cut, said, emit, window, may_switch=may_switch and self._has_fallback, limit=limit, force=force
+            )
             self._forget_missing(before)
             if self.hooks is not None:
                 await self.hooks.after_compress(self._session.id, "auto" if may_switch else "manual", done.status)
@@ -146,6 +152,13 @@ class Room:
             pruned = self._shrink(emit, window) if original > threshold else 0
             done = msgspec.structs.replace(done, new_tokens=size.tokens, pruned=pruned)
         return done
+
+    def _why_nothing(self) -> str:
+        from dragoman.context.compress import SUMMARY_BEGINS
+
+        items = self._history.view.items
+        is_summary = bool(items) and items[-1].message.text.startswith(SUMMARY_BEGINS)
+        return "loop.all_summed_up" if is_summary else "loop.nothing_to_sum_up"
 
     async def _ask_hooks(self, focus: str, *, is_asked_for: bool) -> str | Deny:
         """What hooks want the summary to focus on; or why they refuse it."""

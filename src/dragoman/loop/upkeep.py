@@ -80,10 +80,10 @@ class Upkeep:
         return self._history.view.raw_tokens < before
 
     async def compress(self, focus: str = "", *, force: bool = True, emit: Emit | None = None) -> Compression:
-        """Have the older messages summed up now. Without `force`: only where the request is longer than it should be."""
+        """Have the older messages summed up now, however short the conversation is. Without `force`: only where the request is too long."""
         if not force and not self.decide().compress:
             return self.room.do_nothing("loop.not_long_enough")
-        return await self.room.sum_up(focus, emit or _ignore, may_switch=False)
+        return await self.room.sum_up(focus, emit or _ignore, may_switch=False, force=force)
 
     def prune(self, emit: Emit | None = None) -> int:
         """Prune everything that is outdated by the rule now, whatever the schedule. Returns how many results that were."""

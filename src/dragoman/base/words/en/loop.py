@@ -158,6 +158,7 @@ TEXTS = {
     # --- summaries
     "loop.not_long_enough": "it is not long enough",
     "loop.nothing_to_sum_up": "there is nothing to summarise yet",
+    "loop.all_summed_up": "everything so far is a summary already",
     "loop.too_little_to_sum_up": "too little could be summarised to matter",
     "loop.no_snapshot": "the model wrote no snapshot",
     "loop.summary_cut": "the summary was cut at the output limit",

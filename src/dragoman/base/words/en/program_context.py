@@ -157,6 +157,8 @@ TEXTS = {
     # --- compress, prune
     "compressing": "{model} is asked to summarise the older messages …",
     "compressed": "Summarised: about {before:token|tokens} before, {after:,} now.",
+    "compressed_longer": "Summarised: about {before:token|tokens} before, {after:,} now. The summary is longer than what it stands for, "
+    "because the conversation was short.",
     "compress_noop": "Nothing was summarised: {reason} (about {before:token|tokens}).",
     "compress_failed": "Not summarised ({status}): {reason}. The next request still has about {before:token|tokens}.",
     "compress_pruned": "Not summarised: {reason}. Instead {results:old result was|old results were} removed from what the model sees: "

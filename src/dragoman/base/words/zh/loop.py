@@ -146,6 +146,7 @@ TEXTS = {
     # --- summaries
     "loop.not_long_enough": "还不够长",
     "loop.nothing_to_sum_up": "还没有可总结的内容",
+    "loop.all_summed_up": "到目前为止的内容已经是总结",
     "loop.too_little_to_sum_up": "可总结的内容太少，没有意义",
     "loop.no_snapshot": "模型没有写出总结",
     "loop.summary_cut": "总结在输出上限处被截断",

@@ -150,6 +150,7 @@ TEXTS = {
     # --- compress, prune
     "compressing": "正在请 {model} 总结较早的消息……",
     "compressed": "已总结：之前约 {before:,} 个 token，现在 {after:,} 个。",
+    "compressed_longer": "已总结：之前约 {before:,} 个 token，现在 {after:,} 个。对话很短，所以总结比原来的内容还长。",
     "compress_noop": "没有总结：{reason}（约 {before:,} 个 token）。",
     "compress_failed": "未能总结（{status}）：{reason}。下一个请求仍有约 {before:,} 个 token。",
     "compress_pruned": "未能总结：{reason}。改为从模型所见内容中移除 {results:,} 个旧结果：之前约 {before:,} 个 token，现在 {after:,} 个。",
