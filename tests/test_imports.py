@@ -149,6 +149,7 @@ LATER = {
     "loop.pending": "only where calls wait for a decision or a result",
     "loop.resuming": "only where a run goes on with such calls",
     "loop.own_keys": "not before a tool is called",
+    "loop.merging": "only where a history from elsewhere is added",
     "loop.replacing": "only where the conversation is cleared or replaced",
     "loop.run_log": "only where the program logs runs",
     "loop.searching": "only where a search is asked for without a model that calls the tool",

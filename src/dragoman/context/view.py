@@ -124,6 +124,11 @@ class View:
         return tuple(call for call in self._open if call.id in self._waiting)
 
     @property
+    def received(self) -> tuple[ToolResult, ...]:
+        """The results of the last answer's calls, as long as others are missing."""
+        return tuple(self._results[call.id] for call in self._open if call.id in self._results)
+
+    @property
     def meter(self) -> Meter:
         """The token meter of the current model."""
         return self._meters.get((self.deployment, self.model)) or Meter()

@@ -265,6 +265,13 @@ class History:
     def rewind(self, to: Entry | int) -> Rewound:
         return self.append(Rewound(*self.stamp(), to if isinstance(to, int) else to.seq))
 
+    def merge(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+        """Append what a service's own call history (the documents' automaticFunctionCallingHistory) has beyond this one, and return it.
+        Invalid answers are left out. Raises InputError, and appends nothing, where the two depart from each other."""
+        from dragoman.loop.merging import merge
+
+        return merge(self, messages)
+
     def title(self, title: str) -> Titled:
         return self.append(Titled(*self.stamp(), title))
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.loop.harness import Harness
+from dragoman.loop.merging import checked
 from dragoman.loop.session import VERSIONS
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, ToolResult, user
-from dragoman.values.parts import check_roles, curated, shown
+from dragoman.values.parts import check_roles, curated
 from dragoman.values.record import Started
 
 
@@ -46,13 +47,7 @@ def clear(harness: Harness) -> None:
 def set_history(harness: Harness, messages: Iterable[Message], *, keep_open: bool = False) -> None:
     """Raises InputError where a message has a role that no service knows; then nothing is changed. With `keep_open`, calls of the last
     message go on waiting for their results."""
-    given = tuple(messages)
-    for position, message in enumerate(given):
-        if not isinstance(message, Message):
-            raise InputError(
-                say("loop.option_wrong", name=f"messages[{position}]", expected=say("loop.option_message"), given=shown(message))
-            )
-    check_roles(given)
+    given = checked(messages)
     valid = curated(given)
     waiting = valid[-1:] if keep_open and valid and valid[-1].calls and valid[-1].role == "assistant" else ()
     # A prompt follows: nothing need be added for it.

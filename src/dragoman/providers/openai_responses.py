@@ -29,12 +29,15 @@ from dragoman.values.messages import Blob, FileRef, Message, Part, Request, Resp
 
 MAX_ID = 64
 MIN_OUTPUT_TOKENS = 16
+_ANSWER_BEGINS, _ANSWER_ENDS = b'{"type":"message","role":"assistant","content":[', b"]}"
 
 
 class Rendered(msgspec.Struct, frozen=True):
     role: str
     items: bytes
     """Input items joined by commas."""
+    texts: bytes = b""
+    """Of an answer that is a single message without fields of the service's own: its content blocks."""
 
 
 # --- one message → items ------------------------------------------------------------------------------------------------------------
@@ -42,7 +45,8 @@ class Rendered(msgspec.Struct, frozen=True):
 
 def render(message: Message, to: Destination) -> Rendered:
     if message.role == "assistant":
-        return Rendered("assistant", b",".join(_assistant_items(message, to)))
+        items = list(_assistant_items(message, to))
+        return Rendered("assistant", b",".join(items), _blocks_of(items))
     results = [_result_item(part, to) for part in message.parts if isinstance(part, ToolResult)]
     content = [block for part in message.parts for block in user_pieces(part, _text_block, lambda media: _media_block(media, to))]
     if not content and not results:
@@ -74,6 +78,12 @@ def _assistant_items(message: Message, to: Destination) -> Iterator[bytes]:
         yield from reasoning  # (16) reasoning must come before the item it led to, or be left out
         reasoning = []
         yield item
+
+
+def _blocks_of(items: Sequence[bytes]) -> bytes:
+    if len(items) != 1 or not items[0].startswith(_ANSWER_BEGINS) or not items[0].endswith(_ANSWER_ENDS):
+        return b""
+    return items[0][len(_ANSWER_BEGINS) : -len(_ANSWER_ENDS)]
 
 
 def _private_item(part: Part, to: Destination) -> dict[str, Any] | None:
@@ -146,10 +156,30 @@ def _prompt(request: Request, rendered: Sequence[Rendered], to: Destination) -> 
         tools.append(b'{"type":"web_search"}')
     if tools:
         head += b',"tools":[' + b",".join(tools) + b"]"
-    items = [item.items for item in rendered if item.items]
+    items = list(_merge_answers(rendered))
     if said := format_instruction(request.settings, to.profile):  # `instructions` does not count
         items.insert(0, jsontext.encode({"type": "message", "role": "developer", "content": said}))
     return [head, b',"input":[', *joined(items), b"]"]
+
+
+def _merge_answers(rendered: Sequence[Rendered]) -> Iterator[bytes]:
+    """The items, with answers of plain text that follow each other as one message: their texts stay blocks of their own."""
+    texts: list[bytes] = []
+    for item in rendered:
+        if item.texts:
+            texts.append(item.texts)
+            continue
+        if texts and item.items:
+            yield _answer_item(texts)
+            texts = []
+        if item.items:
+            yield item.items
+    if texts:
+        yield _answer_item(texts)
+
+
+def _answer_item(texts: Sequence[bytes]) -> bytes:
+    return b"".join([_ANSWER_BEGINS, b",".join(texts), _ANSWER_ENDS])
 
 
 def _tool(name: str, description: str, parameters: str) -> bytes:

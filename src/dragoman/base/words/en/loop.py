@@ -113,6 +113,8 @@ TEXTS = {
     "loop.search_twice": "say how the web is searched once: in ToolOptions(web=WebAccess(search=…)), not with search=… as well",
     "loop.not_a_session": "this is no session: {given}; give a History, its entries, what store.read returns, or a ConversationRecord",
     "loop.empty_prompt": "the prompt is empty; say what you want",
+    "loop.histories_depart": "this history begins as the conversation does and then says something else, from its message {number} on; "
+    "nothing was added. Give only what follows the conversation, or put all of it in its place with set_history",
     "loop.nothing_to_continue": "there is nothing to continue; give a prompt",
     "loop.wrong_tool_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
     "loop.tool_name_twice": "two tools are called {name!r}; each name must be unique",

@@ -105,6 +105,8 @@ TEXTS = {
     "loop.search_twice": "搜索方式只需说明一次：写在 ToolOptions(web=WebAccess(search=…)) 中，不要再写 search=…",
     "loop.not_a_session": "这不是会话：{given}；请提供 History、其条目、store.read 的返回值，或 ConversationRecord",
     "loop.empty_prompt": "提示是空的；请说明您的要求",
+    "loop.histories_depart": "这段历史的开头与当前对话相同，但从它的第 {number} 条消息起不同；没有添加任何内容。"
+    "请只提供对话之后的部分，或用 set_history 整体替换",
     "loop.nothing_to_continue": "没有可继续的内容；请给出提示",
     "loop.wrong_tool_name": "无效的工具名称 {name!r}：请用 1–64 个字母、数字、_ 或 -，以字母或 _ 开头",
     "loop.tool_name_twice": "有两个工具都叫 {name!r}；名称不能重复",
