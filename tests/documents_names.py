@@ -55,6 +55,7 @@ def names(folder: Path, line: str = "store session") -> dict[str, Any]:
         "quiet": dm.build_request("gemini-2.5-pro", "Hi", settings=dm.Settings(thinking=dm.Thinking("off")), tools=[read_file]),
         "searching": dm.build_request("gemini-2.5-pro", "今天北京的天气怎么样？", settings=dm.Settings(0, 1, search=True)),
         "agent": dm.Agent(provider),
+        "chat": dm.chat.Chat(provider),
         **connected(),
         "writer": scripted(f"text: {msgspec.json.encode(FENCED).decode()}"),
         "thinker": scripted(f"text: {msgspec.json.encode('<think>Hm.</think>Done.').decode()}"),
@@ -137,7 +138,10 @@ def stored_session(folder: Path, messages: Sequence[dm.Message]) -> tuple[dm.sto
     history = dm.History()
     history.start("20260131-020000-1a2b3c4d", str(folder))
     for message in messages:
-        history.say(message)
+        if message.results:
+            history.finish_tool(message.results[0])
+        else:
+            history.say(message)
     store.add(folder, history.entries)
     return store, store.list(folder)[0].session_id
 
