@@ -13,6 +13,7 @@ from dragoman.values.errors import Forbidden as Forbidden
 from dragoman.values.errors import HookStopped as HookStopped
 from dragoman.values.errors import InputError as InputError
 from dragoman.values.errors import InUse as InUse
+from dragoman.values.errors import InvalidAnswer as InvalidAnswer
 from dragoman.values.errors import LoopDetected as LoopDetected
 from dragoman.values.errors import NoSession as NoSession
 from dragoman.values.errors import NotFound as NotFound

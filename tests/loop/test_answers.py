@@ -306,3 +306,9 @@ def test_the_prompt_is_synced_before_it_is_sent_and_the_answer_before_it_is_told
     asyncio.run(go())
     assert order[0] == "sync 2"
     assert order[-2:] == ["sync 3", "TurnFinished"]
+
+
+def test_the_error_is_public_and_its_old_name_still_leads_to_it() -> None:
+    import dragoman.errors
+
+    assert dragoman.errors.InvalidAnswer is InvalidAnswer

@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
-from dragoman.values.errors import AnswerTooLong, OutputLimit, Refused, StreamBroken
+from dragoman.values.errors import AnswerTooLong, InvalidAnswer, OutputLimit, Refused
 from dragoman.values.events import (
     CitationAdded,
     FieldOmitted,
@@ -45,10 +45,6 @@ UNREADABLE_TRIES = 2
 """How often a model that writes calls as text is told in one turn what is wrong with one."""
 _SHOWN = (TextDelta, ThoughtDelta, PromptRead, ResponseStarted, CitationAdded, Retrying, RequestDelayed)
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
-
-
-class InvalidAnswer(StreamBroken):
-    """No attempt gave an answer that could be used."""
 
 
 class Turn:

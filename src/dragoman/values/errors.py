@@ -30,6 +30,7 @@
         ├── ConnectionFailed           57   no answer at all, retryable
         │   └── TimedOut               57   no event in time, retryable
         ├── StreamBroken               57   the answer was cut, garbled or never ended, retryable
+        │   └── InvalidAnswer          57   no attempt gave an answer that could be used
         └── Refused                    58   filtered or refused, with the reason
 
 The message is for a person: what happened, in the service's own words if it gave any, and what to do next. It comes from the
@@ -297,6 +298,10 @@ class StreamBroken(ProviderError):
 
     retryable = True
     may_have_cost = True
+
+
+class InvalidAnswer(StreamBroken):
+    """No attempt gave an answer that could be used."""
 
 
 class Refused(ProviderError):
