@@ -55,7 +55,9 @@ def test_every_option_of_a_run() -> None:
     )
 
 
-@pytest.mark.parametrize("prompt", ["--yolo", "--config=/tmp/evil.toml", "-m", "--", "models", "-", "--help", "=", "a=b", "--version"])
+@pytest.mark.parametrize(
+    "prompt", ["--yolo", "--search", "--config=/tmp/evil.toml", "-m", "--", "models", "-", "--help", "=", "a=b", "--version"]
+)
 def test_whatever_follows_p_is_the_prompt(prompt: str) -> None:
     """TR07: no option is taken from inside a prompt."""
     assert parse(["-p", prompt]) == Options(prompt=prompt)
@@ -98,6 +100,24 @@ def test_help_and_version_are_given_whatever_else_is_wrong(flag: str) -> None:
     assert parsed.help or parsed.version
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [["--search", "北京 天气"], ["--search", "-p", "北京 天气"], ["-p", "北京 天气", "--search"], ["-p", "--search", "北京 天气"]],
+)
+def test_a_search_of_ones_own_in_every_spelling(argv: list[str]) -> None:
+    assert parse([*argv, "--debug"]) == parse(["--debug", *argv]) == Options(prompt="北京 天气", search="now", debug=True)
+
+
+def test_one_word_is_enough_to_search_for_and_none_is_read_from_standard_input() -> None:
+    assert parse(["-p", "--search", "weather"]) == parse(["--search", "weather"]) == Options(prompt="weather", search="now")
+    assert parse(["--search"]) == Options(prompt="", search="now")
+
+
+@pytest.mark.parametrize("argv", [["--search", "grounding", "-p", "hi"], ["-p", "hi", "--search=grounding"]])
+def test_how_the_model_searches_is_said_with_a_word(argv: list[str]) -> None:
+    assert parse(argv) == Options(prompt="hi", search="grounding")
+
+
 # --- what is not
 
 
@@ -125,6 +145,9 @@ def test_help_and_version_are_given_whatever_else_is_wrong(flag: str) -> None:
         (["--max-turns", "٣"], ["--max-turns"]),
         (["--max-turns", "9" * 5000], ["--max-turns"]),
         (["-p", "a", "-p", "b"], ["twice"]),
+        (["-p", "a", "--search", "b c"], ["'b c'"]),
+        (["-p", "a", "--search=google"], ["'google'", "tool, grounding or off"]),
+        (["models", "--search"], ["--search", "models"]),
         (["fix", "the", "bug"], ["'fix'", "-p"]),
         (["modles"], ["unknown command 'modles'", "did you mean models?"]),
         (["login"], ["unknown command 'login'"]),

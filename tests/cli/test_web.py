@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from program import KEY, Place, Service, calls, script
+from terminals import terminal
 
 Serve = Callable[..., Service]
 GEMINI = "gemini/gemini-3.8-flash"
@@ -165,6 +168,88 @@ def test_what_a_search_found_is_data_in_both_kinds_of_json(place: Place, serve: 
     assert next(line for line in lines if "sources" in line)["type"] == "tool_result"
     assert place.ask("Weather?", model=GEMINI).out == "Sunny.\n"
     assert "groundingSupports" not in json.dumps(asked.requests)
+
+
+# --- a search of one's own
+
+SOURCE = {"number": 1, "uri": "https://weather.example/beijing", "title": "中国天气网", "cited_text": ["今天北京天气晴朗"]}
+FOUND = """Web search results for "北京天气":
+
+今天北京天气晴朗[1]。
+
+Sources:
+[1] 中国天气网 (https://weather.example/beijing)
+"""
+
+
+def test_a_person_searches_without_a_model_that_asks_for_it(place: Place, serve: Serve) -> None:
+    """SEARCH-3: one request, its text as document 001 shows it, and the session keeps it for the next prompt."""
+    asked = serve(f"{GROUNDED}\n---\ntext: It is sunny.")
+    done = place.run("-p", "--search", "北京天气", "-m", GEMINI)
+    assert (done.code, done.out, done.err) == (0, FOUND, "")
+    assert [request["tools"] for request in asked.requests] == [[{"googleSearch": {}}]]
+    assert "北京天气" in place.run("sessions", "list").out
+    assert place.run("-c", "-p", "Is it sunny?", "-m", GEMINI).out == "It is sunny.\n"
+    assert FOUND.rstrip() in json.loads(json.dumps(asked.requests[-1]["contents"]))[-1]["parts"][-2]["text"]
+
+
+def test_a_search_of_ones_own_is_data_in_both_kinds_of_json(place: Place, serve: Serve) -> None:
+    serve(f"{GROUNDED}\n---\n{GROUNDED}")
+    options = ("--search", "北京天气", "-m", GEMINI, "--output-format")
+    whole = place.run(*options, "json").json
+    assert (whole["response"], whole["sources"]) == (FOUND.rstrip(), [SOURCE])
+    assert (whole["stats"]["requests"], whole["stats"]["tools"]["calls"], whole["stats"]["cost_usd"] > 0) == (1, 1, True)
+    lines = [json.loads(line) for line in place.run(*options, "stream-json").out.splitlines()]
+    assert [line["type"] for line in lines] == ["init", "message", "tool_use", "tool_result", "result"]
+    assert lines[2]["args"] == {"query": "北京天气"}
+    assert lines[3]["sources"] == lines[4]["sources"] == [SOURCE]
+
+
+def test_what_to_search_for_may_come_from_standard_input(place: Place, serve: Serve) -> None:
+    asked = serve(GROUNDED)
+    assert place.run("--search", "-m", GEMINI, stdin="北京天气\n").out == FOUND
+    assert asked.requests[0]["contents"][0]["parts"] == [{"text": "北京天气"}]
+    nothing = place.run("--search", "-m", GEMINI, stdin=" ")
+    assert (nothing.code, "say what to search for" in nothing.err) == (42, True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [("401", 41, "check GEMINI_API_KEY"), ("429", 57, "exceeded your current quota"), ('400 "Invalid request"', 57, "Invalid request")],
+)
+def test_a_search_that_is_refused_says_why(place: Place, serve: Serve, fault: str, code: int, words: str) -> None:
+    configure(place, "[retry]\nattempts = 1\n")
+    serve(f"error: {fault}")
+    done = place.run("--search", "北京天气", "-m", GEMINI)
+    assert (done.code, done.out) == (code, "")
+    assert words in done.err
+    assert "{" not in done.err
+
+
+def test_how_the_model_searches_may_be_said_for_one_start(place: Place, serve: Serve) -> None:
+    asked = serve(f"{GROUNDED}\n---\ntext: No.")
+    done = place.ask("天气？", "--search", "grounding", model=GEMINI)
+    assert (done.out.splitlines()[0], done.err) == ("今天北京天气晴朗[1]。", "")
+    assert {"googleSearch": {}} in asked.requests[0]["tools"]
+    place.ask("天气？", "--search=off", model=GEMINI)
+    assert "google_web_search" not in names(asked.requests[1])
+
+
+def test_a_person_searches_in_the_plain_conversation(place: Place, serve: Serve) -> None:
+    asked = serve(f"usage: fresh=1500 output=40\n{GROUNDED}\n---\ntext: It is sunny.")
+    with terminal(place, "-m", GEMINI, size=(60, 100)) as shown:
+        shown.prompt()
+        shown.ask("/search")
+        assert "say what to search for" in shown.prompt()
+        shown.ask("/search 北京天气")
+        said = shown.prompt()
+        assert all(line in said for line in FOUND.splitlines())
+        assert f"searched by {GEMINI} · 1,500 tokens in" in said
+        shown.ask("/usage")
+        assert "1,500 tokens in" in shown.prompt()
+        shown.ask("Is it sunny?")
+        assert "It is sunny." in shown.prompt()
+    assert "晴朗[1]" in json.dumps(asked.requests[1]["contents"], ensure_ascii=False)
 
 
 def test_a_page_is_fetched_only_when_somebody_says_so(place: Place, serve: Serve) -> None:

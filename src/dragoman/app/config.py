@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dragoman.app.config_tables import Config, ConfigFile, ConfigSource, LoadedConfig, keys
-from dragoman.app.options import Options
+from dragoman.app.options import SEARCH_NOW, Options
 from dragoman.base.places import Places
 from dragoman.base.words import LOCALE_VARIABLES, language_of, say
 from dragoman.loop.memory import MEMORY_FILES, folders_between
@@ -242,6 +242,8 @@ def _from_flags(options: Options) -> Iterator[tuple[ConfigSource, dict[str, Any]
         yield ConfigSource("flag", "--sandbox"), {"sandbox": {"level": level}}
     if options.no_color:
         yield ConfigSource("flag", "--no-color"), {"color": "never"}
+    if options.search not in ("", SEARCH_NOW):
+        yield ConfigSource("flag", "--search"), {"web": {"search": options.search}}
     if options.text_tools:
         yield ConfigSource("flag", "--text-tools"), {"text_tools": {"mode": "text"}}
 

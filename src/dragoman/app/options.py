@@ -26,6 +26,8 @@ Command = Literal[
 ]
 """`run` is the main command: `dragoman` without a subcommand."""
 OutputFormat = Literal["text", "json", "stream-json"]
+SEARCH_NOW = "now"
+"""As `search`: search the web for the prompt itself."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -57,6 +59,8 @@ class Options(msgspec.Struct, frozen=True):
     worktree: str | None = None
     """Work in a git worktree of this name; empty: of a new one."""
     yes: bool = False
+    search: str = ""
+    """How the web is searched, as `web.search` in the configuration, or `now`."""
     text_tools: bool = False
     debug: bool = False
     no_color: bool = False

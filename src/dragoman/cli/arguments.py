@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from dragoman.app.options import Command, Options
+from msgspec.structs import replace
+
+from dragoman.app.options import SEARCH_NOW, Command, Options
 from dragoman.base.text import did_you_mean, either, printable_input
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
@@ -49,6 +51,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("resume", ("--resume",), "maybe", commands=("run",)),
     Option("resume", ("-c", "--continue"), commands=("run",), otherwise="latest"),
     Option("worktree", ("--worktree",), "maybe", commands=("run",)),
+    Option("search", ("--search",), "maybe", ("tool", "grounding", "off"), commands=("run",), otherwise=SEARCH_NOW),
     Option("text_tools", ("--text-tools",), commands=("run",)),
     Option("lang", ("--lang",), "value", ("en", "zh")),
     Option("no_color", ("--no-color",)),
@@ -115,6 +118,7 @@ def parse(argv: Sequence[str]) -> Options:
         raise BadArguments(str(error), Options()) from error
     if options.help or options.version:
         return options  # asking for help is never wrong
+    options = _with_query(options)
     problem = parser.problem or _misused_option(options, parser.given)
     if problem:
         raise BadArguments(problem, options)
@@ -148,10 +152,15 @@ class _Parser:
             self.found["words"] = (*self.found.get("words", ()), word)
         elif word in COMMANDS:
             self.found["command"] = word
-        elif " " in word.strip() or "question" in self.found:  # one word may be a misspelt command
+        elif " " in word.strip() or "question" in self.found or self._is_query:  # one word may be a misspelt command
             self.found["question"] = " ".join(filter(None, (self.found.get("question", ""), word)))
         else:
             self._add_problem(say("stray_word", word=printable_input(word), hint=did_you_mean(word, COMMANDS)))
+
+    @property
+    def _is_query(self) -> bool:
+        """Whether a word by itself is what to search for."""
+        return self.found.get("search") == SEARCH_NOW or self.found.get("prompt") == "--search"
 
     def _add_option(self, word: str) -> None:
         name, equals, attached = word.partition("=")
@@ -170,7 +179,7 @@ class _Parser:
         if equals:
             value = attached
         elif option.takes == "maybe":
-            if not self._rest or self._rest[-1].startswith("-"):
+            if not self._rest or self._rest[-1].startswith("-") or (option.choices and self._rest[-1] not in option.choices):
                 self.found[option.key] = option.otherwise
                 return
             value = self._rest.pop()
@@ -203,6 +212,16 @@ class _Parser:
 
     def _add_problem(self, problem: str) -> None:
         self.problem = self.problem or problem
+
+
+def _with_query(options: Options) -> Options:
+    """With `--search`, what stands beside it is what to search for. `-p --search QUERY` too: a prompt takes no further words, so nobody
+    can have meant `--search` as one there."""
+    if options.prompt == "--search" and options.question and not options.search:
+        return replace(options, search=SEARCH_NOW, prompt=options.question, question="")
+    if options.search == SEARCH_NOW and options.command == "run" and not options.prompt:
+        return replace(options, prompt=options.question, question="")
+    return options
 
 
 def _misused_option(options: Options, given: dict[str, str]) -> str:

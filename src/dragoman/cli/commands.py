@@ -60,6 +60,7 @@ class SlashCommands:
             "/stats": self._stats,
             "/context": self._context,
             "/compress": self._compress,
+            "/search": self._search,
             "/prune": lambda rest: self._context("prune"),
             "/sessions": self._sessions,
             "/resume": self._resume,
@@ -244,6 +245,16 @@ class SlashCommands:
         from dragoman.cli.context_slash import compress
 
         self._conversation.start(compress(self._conversation, rest))
+
+    def _search(self, rest: str) -> None:
+        from dragoman.cli.searching import search_in
+
+        if not rest:
+            return self._say(say("conversation.search_usage"), "yellow")
+        self._conversation.start(search_in(self._conversation, rest, self._show_found))
+
+    def _show_found(self, text: str) -> None:
+        self._conversation.screen.page(text)
 
     def _subcommand(self, command: str, rest: str) -> None:
         from dragoman.cli.subcommand import parse_words, run_subcommand

@@ -35,6 +35,8 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
+    from dragoman.loop.result import Result
+    from dragoman.loop.searching import WebSearchResult
 
 EXIT_HUNG_UP = 129
 RECALLED_LINES = 60
@@ -250,11 +252,15 @@ class Conversation:
         self._report.end(result)
         self.runs += 1
         self.may_retry = result.exit_code != 0
-        self.usage += result.usage
-        if result.cost_usd is None:
+        self.count(result)
+
+    def count(self, spent: Result | WebSearchResult) -> None:
+        """Add to what the conversation has cost so far."""
+        self.usage += spent.usage
+        if spent.cost_usd is None:
             self.cost_is_whole = False
-        elif result.requests:
-            self.cost_usd = (self.cost_usd or 0.0) + result.cost_usd
+        elif spent.requests:
+            self.cost_usd = (self.cost_usd or 0.0) + spent.cost_usd
 
     def _take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
         """Implements approvals.OnRuling. What was refused or ran is shown with its call."""

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.app.connecting import choose_first_model
 from dragoman.app.opening import close_agent, open_agent, run_loop, tidy_sessions
-from dragoman.app.options import Options
+from dragoman.app.options import SEARCH_NOW, Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.app.signals import Interrupts
 from dragoman.base.words import say
@@ -82,7 +82,7 @@ class Headless:
     def _run_prompt(self) -> Outcome:
         setup = set_up(self._options)
         self._messages.choose_color(setup.config.color)
-        prompt = read_prompt(self._options.prompt, self._notice)
+        prompt = self._query() if self._searches else read_prompt(self._options.prompt, self._notice)
         setup = choose_first_model(setup, None)
         outcome = run_loop(lambda: self._answer(setup, prompt))
         for notice in tidy_sessions(setup):
@@ -94,6 +94,8 @@ class Headless:
         self._out.attach(loop)
         try:
             agent = self._agent = await self._open(loop, setup)
+            if self._searches:
+                return await self._search(loop, agent, prompt)
             run = self._run = await self._begin(agent, setup, prompt)
             gc.freeze()
             gc.enable()
@@ -112,6 +114,25 @@ class Headless:
         for line in self._rulings.lines(agent.approvals.mode) if self._rulings is not None else ():
             self._report.tell(line)
         return self._outcome_of(agent, run)
+
+    @property
+    def _searches(self) -> bool:
+        return self._options.search == SEARCH_NOW
+
+    def _query(self) -> str:
+        """What to search for: as it was given, else from standard input."""
+        return self._options.prompt or read_prompt(None, self._notice, empty="search_for_what")
+
+    async def _search(self, loop: asyncio.AbstractEventLoop, agent: Agent, query: str) -> Outcome:
+        """`--search`: one search, which no model asks for. The session keeps it."""
+        from dragoman.cli.searching import search_headless
+
+        try:
+            with self.interrupts.cancelling(asyncio.current_task()):
+                self._report.begin(agent, query)
+                return await search_headless(agent, query, self._report, as_text=self._options.output_format == "text")
+        finally:
+            await close_agent(agent)
 
     async def _begin(self, agent: Agent, setup: Setup, prompt: str) -> Run:
         """The run. If the prompt is a command from a file or a skill, it is run with the prompt that stands for it."""

@@ -43,6 +43,9 @@ CHINESE_HELP["run"] = """\
   -c, --continue           继续此文件夹最近的会话及其模型，除非给出 -m
       --resume [ID]        继续此 ID 的会话（见 dragoman sessions）；不给 ID 时由您挑选，用 -p 时是此文件夹
                            最近的会话
+      --search [HOW]       直接在网络上搜索提示本身，并给出结果及其来源：dragoman --search "北京天气"。
+                           给出 HOW 时指定模型如何搜索：tool（google_web_search）、grounding（由其服务自行
+                           搜索）或 off（不搜索）
       --text-tools         用文本描述工具，并从模型的文本中读取调用
   -h, --help               本说明
   -V, --version            版本
@@ -153,6 +156,7 @@ CHINESE_HELP["terminal"] = """\
 /context           下一个请求的内容及各条目的编号；/context drop N、keep N 或 undo N；
                    还有 simulate、--request、--at N、--all，同 dragoman context
 /compress [FOCUS]  现在总结较早的消息；/prune：现在移除所有过时的结果
+/search QUERY      亲自搜索网络；模型会在您下一次提问时读到结果
 /resume [ID]       列出会话，或继续另一个；/new：新会话；/fork [N]：到条目 N 为止的副本
 /rename TITLE      给此会话命名
 /effort [LEVEL]    模型思考多少：off、low、medium、high、max

@@ -50,6 +50,9 @@ usage: dragoman [options]                     a conversation in the terminal
   -c, --continue           continue the latest session in this folder, with its model, unless you give -m
       --resume [ID]        continue the session with this id (see dragoman sessions); without an ID you
                            pick one, and with -p it is the latest in this folder
+      --search [HOW]       search the web for the prompt itself and print what is found, with its sources:
+                           dragoman --search "weather in Beijing". With HOW, how the model searches:
+                           tool (google_web_search), grounding (its service by itself) or off
       --text-tools         describe tools in text, and read calls from the model's text
   -h, --help               this text
   -V, --version            the version
@@ -163,6 +166,7 @@ ENGLISH_HELP["terminal"] = """\
 /context           what the next request contains, with the number of each entry; /context drop N, keep N or undo N;
                    also simulate, --request, --at N, --all, as dragoman context
 /compress [FOCUS]  summarise the older messages now; /prune: remove all outdated results now
+/search QUERY      search the web yourself; the model reads with your next prompt what was found
 /resume [ID]       list the sessions, or continue another; /new: a new one; /fork [N]: a copy, up to entry N
 /rename TITLE      a title for this session
 /effort [LEVEL]    how much the model thinks: off, low, medium, high, max

@@ -52,7 +52,7 @@ def _run_on(arguments: list[str], *, is_process: bool) -> int:
 
 def _show_first_frame(arguments: list[str]) -> None:
     """If a conversation begins, show its composer before anything else is loaded. Other commands load nothing for it."""
-    if any(word.startswith(("-p", "--prompt", "-h", "--help", "--output", "--worktree")) for word in arguments) or (
+    if any(word.startswith(("-p", "--prompt", "-h", "--help", "--output", "--worktree", "--search")) for word in arguments) or (
         arguments and not arguments[0].startswith("-") and " " not in arguments[0]
     ):
         return

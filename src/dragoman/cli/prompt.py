@@ -19,13 +19,14 @@ def stdin_is_terminal() -> bool:
     return sys.stdin is not None and _is_terminal(0)
 
 
-def read_prompt(given: str | None, notice: Callable[[str], None]) -> str:
-    """The prompt for the model. With both, standard input comes first, fenced, and the question about it comes last."""
+def read_prompt(given: str | None, notice: Callable[[str], None], *, empty: str = "empty_prompt") -> str:
+    """The prompt for the model. With both, standard input comes first, fenced, and the question about it comes last. Raises InputError;
+    `empty` is the sentence for none."""
     prompt = _require_utf8(given) if given is not None else ""
     context = "" if sys.stdin is None or stdin_is_terminal() else _read_stdin(notice)
     if not context.strip():
         if not prompt.strip():
-            raise InputError(say("empty_prompt"))
+            raise InputError(say(empty))
         return prompt
     return f"{_fence(context)}\n\n{prompt}" if prompt.strip() else context.rstrip("\n")
 

@@ -162,4 +162,4 @@ def _note_of(query: str, found: SearchResult, max_chars: int) -> Message:
     data = Opaque("", output.extras)
     cited = [Citation(source.uri, source.title, "\n".join(source.cited_text)) for source in found.cited.sources] or [Citation()]
     kept = msgspec.structs.replace(cited[0], opaque=data)
-    return Message("user", (Text(SEARCH_NOTE.format(text=clip(text, max_chars))), kept, *cited[1:]))
+    return Message("user", (Text(SEARCH_NOTE.format(query=query, text=clip(text, max_chars))), kept, *cited[1:]))

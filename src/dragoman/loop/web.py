@@ -79,14 +79,14 @@ def offer_search(
     if mode == "off":
         return without, settings
     if mode == "grounding" and can_ground(searcher.session.model, without):
-        return without, _searching(settings)
+        return without, _searching(searcher.session.model, settings)
     nobody_any_more = searcher.is_offered and not searcher.can_search()  # the model was changed to one that cannot
     return (without if nobody_any_more else specs), settings
 
 
 def ground_without_access(mode: SearchMode | None, model: Model, specs: tuple[ToolSpec, ...], settings: Settings) -> Settings:
     """The settings of a run of an agent that has no web access, and was told for this run how to search."""
-    return _searching(settings) if mode == "grounding" and can_ground(model, specs) else settings
+    return _searching(model, settings) if mode == "grounding" and can_ground(model, specs) else settings
 
 
 def require_search(mode: SearchMode | None, model: Model, specs: tuple[ToolSpec, ...]) -> None:
@@ -109,9 +109,9 @@ def unmet_search(mode: SearchMode | None, session: Session, searcher: Searcher |
     return ""
 
 
-def _searching(settings: Settings) -> Settings:
-    """Answers that rest on a search are sampled as those of the tool are, unless the user has chosen otherwise."""
-    if settings.temperature is None and settings.top_p is None:
+def _searching(model: Model, settings: Settings) -> Settings:
+    """Answers that rest on a search are sampled as those of the tool are, unless the user chose otherwise or the model takes neither."""
+    if settings.temperature is None and settings.top_p is None and model.profile.temperature:
         settings = msgspec.structs.replace(settings, temperature=0.0, top_p=1.0)
     return msgspec.structs.replace(settings, search=True)
 

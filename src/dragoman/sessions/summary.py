@@ -218,6 +218,8 @@ class _Fold:
     def _say(self, entry: Said) -> None:
         role, text = entry.message.role, entry.message.text
         if is_setup(entry.about) or is_note(entry.about):
+            if entry.about == "search":
+                self._title = self._title or title_of(text.partition("\n")[0])  # until there is a prompt
             return
         if role == "user" and self._is_imported:
             text = own_words(text)

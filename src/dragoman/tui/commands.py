@@ -26,7 +26,7 @@ UNLISTED = frozenset(("/exit", "/cost", "/add-dir"))
 """Other names of commands that have one: they work, and are not listed."""
 GROUPS = {
     "model": ("/model", "/models", "/effort", "/usage", "/stats"),
-    "context": ("/context", "/compress", "/prune", "/memory"),
+    "context": ("/context", "/search", "/compress", "/prune", "/memory"),
     "session": ("/new", "/clear", "/resume", "/rewind", "/retry", "/fork", "/rename", "/copy", "/export", "/import", "/sessions"),
     "files": ("/diff", "/undo", "/todo", "/ps", "/stop", "/directory", "/init"),
     "allowed": ("/approval", "/approvals", "/sandbox", "/trust"),
@@ -78,6 +78,15 @@ class LiveCommands(SlashCommands):
         self._list_file_commands()
         screen.line("")
         self._keys(rest)
+
+    def _show_found(self, text: str) -> None:
+        """The answer is Markdown, as a model's; its sources stay one in a line."""
+        from dragoman.tui.markdown import render
+
+        answer, heading, sources = text.rpartition("\n\nSources:\n")
+        self._live.canvas.commit(render(answer or sources, self._live.screen.columns))
+        if heading:
+            self._live.screen.page(f"\nSources:\n{sources}")
 
     def _clear(self, rest: str) -> None:
         super()._clear(rest)

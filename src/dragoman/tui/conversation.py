@@ -57,6 +57,8 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
+    from dragoman.loop.result import Result
+    from dragoman.loop.searching import WebSearchResult
 
 
 _DRAFT_ROWS = 3
@@ -145,6 +147,9 @@ class LiveConversation:
         if self.setup.config.ui.title:
             title = next((entry.title for entry in reversed(self.agent.history.entries) if isinstance(entry, Titled)), "")
             self.canvas.terminal.set_title(" · ".join(filter(None, (title, os.path.basename(self.setup.workspace), "dragoman"))))
+
+    def count(self, spent: Result | WebSearchResult) -> None:
+        self.spent = self.spent.plus(spent)
 
     def note_context(self) -> None:
         self._facts.look(self.agent)
@@ -358,7 +363,7 @@ class LiveConversation:
         self._view.end(result)
         self.runs += 1
         self.may_retry = result.exit_code != 0
-        self.spent = self.spent.plus(result)
+        self.count(result)
         self._facts.look(self.agent)
         if result.duration_ms > LONG_S * 1000:
             self._notify(say("conversation.done"))

@@ -24,6 +24,7 @@ from dragoman.values.usage import Usage
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent
     from dragoman.loop.result import Result
+    from dragoman.loop.searching import WebSearchResult
     from dragoman.sessions.transcript import Step, ToolCallStep
     from dragoman.tui.talk import LiveTalk
 
@@ -39,7 +40,7 @@ class SpentSoFar(msgspec.Struct, frozen=True):
     is_whole: bool = True
     """Whether the price of every run is known."""
 
-    def plus(self, result: Result) -> SpentSoFar:
+    def plus(self, result: Result | WebSearchResult) -> SpentSoFar:
         cost = self.cost_usd
         if result.cost_usd is not None and result.requests:
             cost = (cost or 0.0) + result.cost_usd

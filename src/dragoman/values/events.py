@@ -167,7 +167,7 @@ class ToolCallRequested(msgspec.Struct, frozen=True, tag="tool_call_requested"):
     call: ToolCall
     prompt_id: str = ""
     client_initiated: bool = False
-    """Whether the program asked for the call and not the model. No front end does yet, so it is False for every call."""
+    """Whether a person asked for the call and not the model: `dragoman --search`."""
 
 
 class ToolCallConfirmation(msgspec.Struct, frozen=True, tag="tool_call_confirmation"):

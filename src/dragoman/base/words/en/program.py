@@ -25,6 +25,7 @@ TEXTS = {
     "too_many_words": "unexpected argument {word!r} for dragoman {command}",
     "format_needs_prompt": "--output-format {format} needs a prompt: give one with -p, or on standard input",
     # --- the prompt
+    "search_for_what": 'say what to search for: dragoman --search "weather in Beijing"',
     "empty_prompt": 'the prompt is empty; write dragoman -p "what you want", or pipe it in',
     "prompt_not_utf8": "the prompt is not valid text (character {position}); give it in UTF-8",
     "stdin_heading": "Standard input:",

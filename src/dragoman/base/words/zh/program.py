@@ -25,6 +25,7 @@ TEXTS = {
     "too_many_words": "dragoman {command} 不接受参数 {word!r}",
     "format_needs_prompt": "--output-format {format} 需要提示：用 -p 给出，或从标准输入传入",
     # --- the prompt
+    "search_for_what": '请写明要搜索什么：dragoman --search "北京天气"',
     "empty_prompt": '提示是空的；请写 dragoman -p "您的要求"，或用管道传入',
     "prompt_not_utf8": "提示不是有效的文本（第 {position} 个字符）；请用 UTF-8",
     "stdin_heading": "标准输入：",

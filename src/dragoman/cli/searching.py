@@ -1,0 +1,67 @@
+"""`/search QUERY` in a conversation, and `dragoman --search QUERY`: one web search that no model asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.base import jsontext
+from dragoman.base.text import one_line
+from dragoman.base.words import say
+from dragoman.cli.outcome import Outcome
+from dragoman.cli.terminal_report import spent_words
+from dragoman.loop.searching import WebSearchResult
+from dragoman.loop.web import SEARCH_TOOL
+from dragoman.values.events import TextDelta, ToolCallFinished, ToolCallRequested, TurnFinished
+from dragoman.values.messages import FinishReason, ToolCall, tool_result
+
+if TYPE_CHECKING:
+    from dragoman.cli.reports import Report
+    from dragoman.cli.talk import Talk
+    from dragoman.loop.agent import Agent
+
+
+async def search_in(talk: Talk, query: str, show: Callable[[str], None]) -> None:
+    """Have what is found shown. The model reads it with the next prompt."""
+    talk.show_progress(say("conversation.searching", query=one_line(query, 100)))
+    found = await talk.agent.search(query)
+    talk.count(found)
+    show(found.display)
+    talk.screen.line("")
+    talk.screen.message(_spent(found), "dim")
+
+
+async def search_headless(agent: Agent, query: str, report: Report, *, as_text: bool) -> Outcome:
+    """Search, and report it as a call that the program made."""
+    began_s = time.monotonic()
+    call = ToolCall("search_1", SEARCH_TOOL, jsontext.dumps({"query": query}))
+    report.take(ToolCallRequested(call, client_initiated=True))
+    found = await agent.search(query)
+    report.take(_finished(call, found))
+    if as_text:
+        report.take(TextDelta(found.display))
+        report.take(TurnFinished(FinishReason.STOP, found.usage))
+    return Outcome(
+        response=found.display if as_text else found.text,
+        sources=found.sources,
+        session_id=agent.session_id,
+        not_saved=agent.not_saved,
+        usage=found.usage,
+        cost_usd=found.cost_usd,
+        requests=found.requests,
+        tool_calls=1,
+        duration_ms=int((time.monotonic() - began_s) * 1000),
+    )
+
+
+def _finished(call: ToolCall, found: WebSearchResult) -> ToolCallFinished:
+    result = tool_result(call, found.text)
+    return ToolCallFinished(
+        call.id, (result,), display=found.display, content_length=len(found.text), name=call.name, sources=found.sources
+    )
+
+
+def _spent(found: WebSearchResult) -> str:
+    spent = (spent_words(found.usage, found.cost_usd, estimated=False),) if found.requests else ()
+    return " · ".join((say("conversation.searched_by", who=found.searched_by), *spent, say("conversation.search_is_told")))
