@@ -175,6 +175,8 @@ LATER = {
     "policy.own_files": "only where a tool is called",
     "policy.rules": "only where there are rules, or a host is judged",
     "policy.sandbox.*": "not before a command is run",
+    "values.api_shapes": "only where a message is given as other APIs write it",
+    "values.media": "only where bytes or a file are given",
     "values.pattern_steps": "only where a pattern has repeated groups",
     "policy.tool_rules": "only where there are rules",
     "providers.anthropic_schema": "only where the answer must be JSON",

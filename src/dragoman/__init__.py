@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from dragoman.values.messages import Blob as Blob
     from dragoman.values.messages import FileRef as FileRef
     from dragoman.values.messages import FinishReason as FinishReason
+    from dragoman.values.messages import Media as Media
     from dragoman.values.messages import Message as Message
     from dragoman.values.messages import Request as Request
     from dragoman.values.messages import Response as Response
@@ -90,9 +91,9 @@ if TYPE_CHECKING:
     from dragoman.values.messages import ToolCall as ToolCall
     from dragoman.values.messages import ToolResult as ToolResult
     from dragoman.values.messages import ToolSpec as ToolSpec
-    from dragoman.values.messages import assistant as assistant
-    from dragoman.values.messages import tool_result as tool_result
-    from dragoman.values.messages import user as user
+    from dragoman.values.parts import assistant as assistant
+    from dragoman.values.parts import tool_result as tool_result
+    from dragoman.values.parts import user as user
     from dragoman.values.profile import Profile as Profile
     from dragoman.values.record import Entry as Entry
     from dragoman.values.usage import Prices as Prices
@@ -124,6 +125,7 @@ _EXPORTS: dict[str, str] = {
     "Intent": "dragoman.values.calls",
     "Limits": "dragoman.loop.options",
     "Logged": "dragoman.providers.logged",
+    "Media": "dragoman.values.messages",
     "Message": "dragoman.values.messages",
     "Mode": "dragoman.policy.judge",
     "Plan": "dragoman.context.plan",
@@ -163,15 +165,15 @@ _EXPORTS: dict[str, str] = {
     "Usage": "dragoman.values.usage",
     "WebAccess": "dragoman.loop.options",
     "WorkspaceOptions": "dragoman.loop.options",
-    "assistant": "dragoman.values.messages",
+    "assistant": "dragoman.values.parts",
     "build_request": "dragoman.loop.requesting",
     "builtin_catalog": "dragoman.providers.catalog",
     "coding_agent": "dragoman.loop.coding",
     "connect": "dragoman.providers.connect",
     "retry": "dragoman.providers.retry_call",
     "tool": "dragoman.tools.function",
-    "tool_result": "dragoman.values.messages",
-    "user": "dragoman.values.messages",
+    "tool_result": "dragoman.values.parts",
+    "user": "dragoman.values.parts",
 }
 """Public name → the module it comes from. The block above holds the same names for type checkers; a test compares them."""
 

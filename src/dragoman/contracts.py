@@ -6,7 +6,6 @@ from dragoman.values.calls import AskUser as AskUser
 from dragoman.values.calls import Deny as Deny
 from dragoman.values.calls import Intent as Intent
 from dragoman.values.calls import Later as Later
-from dragoman.values.calls import Media as Media
 from dragoman.values.calls import PendingCall as PendingCall
 from dragoman.values.calls import RunAtWork as RunAtWork
 from dragoman.values.calls import Show as Show
@@ -18,5 +17,6 @@ from dragoman.values.contracts import HttpRequest as HttpRequest
 from dragoman.values.contracts import HttpResponse as HttpResponse
 from dragoman.values.contracts import Provider as Provider
 from dragoman.values.contracts import Transport as Transport
+from dragoman.values.messages import Media as Media
 from dragoman.values.record import Journal as Journal
 from dragoman.values.wrapping import WrappingProvider as WrappingProvider

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents import make_agent
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.values.parts import unique_id
+from dragoman.values.messages import unique_id
 
 
 def count_steps(work: Callable[[], object]) -> int:

@@ -143,7 +143,7 @@ def a_closed_agent() -> dm.Agent:
 WRONG_CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "a class as a model": (lambda: dm.Agent(ScriptedProvider), "the class ScriptedProvider is neither the name of a model nor"),  # type: ignore[arg-type]
     "a number as a prompt": (lambda: make().run(5), "5 cannot be said to a model: give a text"),  # type: ignore[arg-type]
-    "bytes as a prompt": (lambda: make().run([b"\x89PNG"]), "a bytes cannot be said to a model: give a text"),  # type: ignore[list-item]
+    "bytes as a prompt": (lambda: make().run([b"\x89PMG"]), "how these bytes begin does not tell what they are"),  # type: ignore[list-item]
     "settings of a run as a dict": (lambda: make().run("x", settings={}), "settings must be a dragoman.Settings, not a dict"),  # type: ignore[call-overload]
     "texts as messages": (lambda: make().set_history(["hi"]), "messages[0] must be a Message"),  # type: ignore[list-item]
     "an agent by its name": (lambda: make().hand_over("purser"), "agent must be an Agent, not 'purser'"),  # type: ignore[arg-type]

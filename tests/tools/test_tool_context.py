@@ -15,10 +15,10 @@ import pytest
 import dragoman as dm
 from dragoman.tools.function import FunctionTool
 from dragoman.tools.output import CappedText, Outputs
-from dragoman.values.calls import Media, Show, ToolOutput
+from dragoman.values.calls import Show, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
-from dragoman.values.messages import Blob, Text, ToolCall
+from dragoman.values.messages import Blob, Media, Text, ToolCall
 from scheduling import Bench, PlainTool, text_of
 
 if TYPE_CHECKING:

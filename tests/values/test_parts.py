@@ -37,8 +37,8 @@ from dragoman.messages import (
     to_messages,
     to_parts,
 )
-from dragoman.values.messages import FinishReason, Part, Response
-from dragoman.values.parts import is_valid, parse_thought, unique_id
+from dragoman.values.messages import FinishReason, Part, Response, unique_id
+from dragoman.values.parts import is_valid, parse_thought
 
 CALL = ToolCall("c1", "read_file", '{"path":"a"}')
 

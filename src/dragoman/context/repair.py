@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from dragoman.values.messages import Message, Part, Text, ToolCall, ToolResult
-from dragoman.values.parts import INTERRUPTED, unique_id
+from dragoman.values.messages import Message, Part, Text, ToolCall, ToolResult, unique_id
+from dragoman.values.parts import INTERRUPTED
 
 OPENING = "(The beginning of this conversation is not shown.)"
 CONTINUE = "Continue."

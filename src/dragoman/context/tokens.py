@@ -7,8 +7,24 @@ next; so an estimate is the last reported count plus what came since, and its er
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from dragoman.values.messages import Blob, Citation, FileRef, Message, Part, Request, Text, Thought, ToolCall, ToolResult, ToolSpec
+from dragoman.values.messages import (
+    Blob,
+    Citation,
+    Content,
+    FileRef,
+    Message,
+    Part,
+    Request,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    is_list,
+)
+from dragoman.values.parts import to_messages
 from dragoman.values.profile import Profile
 
 ASCII_PER_TOKEN = 3.9
@@ -31,7 +47,7 @@ _MEMORY = 0.9
 """The weight of what was learned before, relative to what is learned now."""
 
 
-Sizable = str | Part | Message | ToolSpec | Request
+Sizable = Content | ToolSpec | Request
 """What an estimate can be made of."""
 
 
@@ -41,7 +57,8 @@ def estimate_tokens(of: Sizable | Iterable[Sizable], profile: Profile | None = N
     Nothing is sent. With a model's profile (`provider.profile(name)`) it is scaled to its tokenizer. For the service's own count:
     `await provider.count_tokens(request)`.
     """
-    raw = sum(map(_raw_tokens, [of] if isinstance(of, Sizable) else of))
+    several: Any = of if is_list(of) else (of,)
+    raw = sum(map(_raw_tokens, several))
     return round(raw * (profile.token_scale if profile is not None else 1.0))
 
 
@@ -55,8 +72,10 @@ def _raw_tokens(of: Sizable) -> float:
             return tools_tokens((of,))
         case Request():
             return text_tokens(of.system) + tools_tokens(of.tools) + sum(map(message_tokens, of.messages))
-        case _:
+        case Text() | Thought() | ToolCall() | ToolResult() | Blob() | FileRef() | Citation():
             return part_tokens(of)
+        case _:  # as other APIs write it, bytes, a file
+            return sum(map(message_tokens, to_messages(of)))
 
 
 def text_tokens(text: str) -> float:

@@ -15,8 +15,8 @@ from dragoman.tools.job import CallReport
 from dragoman.tools.scheduler import Scheduler
 from dragoman.values.calls import Tool
 from dragoman.values.events import ToolCallRequested, TurnEvent
-from dragoman.values.messages import Message, ToolCall
-from dragoman.values.parts import unique_id, used_call_ids
+from dragoman.values.messages import Message, ToolCall, unique_id
+from dragoman.values.parts import used_call_ids
 from dragoman.values.profile import Profile
 
 

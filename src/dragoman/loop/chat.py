@@ -36,10 +36,10 @@ from dragoman.tools.declared import DeclaredTool, read_declarations
 from dragoman.tools.job import CallReport
 from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.events import ErrorRaised, TurnEvent, UserCancelled
 from dragoman.values.messages import Content, Message, Settings, ToolCall, ToolSpec
-from dragoman.values.parts import prompt_message, shown, to_messages
+from dragoman.values.parts import prompt_message, to_messages
 
 if TYPE_CHECKING:
     from dragoman.context.settings import ContextSettings

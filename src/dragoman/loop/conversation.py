@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dragoman.base import late_types
 from dragoman.base.words import say
@@ -18,9 +18,8 @@ from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import PendingCall, TakesOver
 from dragoman.values.contracts import BlobStore, Provider
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Message, Settings
-from dragoman.values.parts import shown
 from dragoman.values.record import Entry
 
 if TYPE_CHECKING:
@@ -185,10 +184,11 @@ class BetweenRuns(TakesOver):
 
         clear(self._harness)
 
-    def set_history(self, messages: Iterable[Message]) -> None:
+    def set_history(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
         """Put these messages in the place of the conversation so far; the record keeps that. Raises InputError where a role is unknown.
 
-        Calls without a result get one that says so, and results without a call are left out.
+        Calls without a result get one that says so, and results without a call are left out. Messages may be dicts as the APIs of Gemini,
+        OpenAI and Anthropic have them.
         """
         self._session.work.require_none()
         from dragoman.loop.replacing import set_history

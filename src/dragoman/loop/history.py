@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar
 
 from dragoman.base.clock import now_ms
 from dragoman.context.cache import Cache
@@ -11,7 +11,7 @@ from dragoman.context.view import View
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import Message, Request, Response, Settings, ToolCall, ToolResult, ToolSpec, tool_result
-from dragoman.values.parts import INTERRUPTED, check_roles
+from dragoman.values.parts import INTERRUPTED, check_roles, to_messages
 from dragoman.values.record import (
     About,
     AnswerRejected,
@@ -158,8 +158,10 @@ class History:
         )
         return self.append(configured)
 
-    def say(self, message: Message, about: About = "") -> Said:
-        """A prompt, or with `about` a message from the program."""
+    def say(self, message: Message | Mapping[str, Any], about: About = "") -> Said:
+        """A prompt, or with `about` a message from the program. It may be a dict as other APIs write messages."""
+        if not isinstance(message, Message):
+            (message,) = to_messages((message,))
         by: Speaker = "program" if about else "model" if message.role == "assistant" else "person"
         return self.append(Said(*self.stamp(), message, by=by, about=about))
 
@@ -265,7 +267,7 @@ class History:
     def rewind(self, to: Entry | int) -> Rewound:
         return self.append(Rewound(*self.stamp(), to if isinstance(to, int) else to.seq))
 
-    def merge(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+    def merge(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
         """Append what a service's own call history (the documents' automaticFunctionCallingHistory) has beyond this one, and return it.
         Invalid answers are left out. Raises InputError, and appends nothing, where the two depart from each other."""
         from dragoman.loop.merging import merge

@@ -33,9 +33,8 @@ from dragoman.extensions.sources import Origin
 from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.loop.watching import call_in
 from dragoman.values.calls import AskUser, Show, ToolOutput
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Text
-from dragoman.values.parts import shown
 
 if TYPE_CHECKING:
     from dragoman.extensions.mcp.oauth import OAuth

@@ -6,17 +6,17 @@ part is new. Ids are not compared, because a service that returns no ids is give
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.context.view import View
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Message, Part, Text, Thought, ToolCall, ToolResult, user
-from dragoman.values.parts import INTERRUPTED, check_roles, curated, shown, text_of
+from dragoman.values.parts import INTERRUPTED, check_roles, curated, text_of, to_messages
 from dragoman.values.record import ToolOutcome
 
 _NEXT = user("What is asked next.")
@@ -33,7 +33,7 @@ class Record(Protocol):
     def finish_tool(self, result: ToolResult, outcome: ToolOutcome) -> object: ...
 
 
-def merge(history: Record, messages: Iterable[Message]) -> tuple[Message, ...]:
+def merge(history: Record, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
     """Append what is new and return it. Raises InputError, and appends nothing, where the two histories depart from each other."""
     before, received = history.curated(), history.view.received
     known = (*before, user(*received)) if received else before
@@ -52,16 +52,24 @@ def merge(history: Record, messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(added)
 
 
-def checked(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages. Raises InputError where something else is among them, or a role is unknown."""
+def checked(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Messages, and dicts that are messages as other APIs write them. Raises InputError for what is no message, such as a loose text of
+    which nobody knows who said it, and for a role that no service knows."""
     given = tuple(messages)
     for position, message in enumerate(given):
-        if not isinstance(message, Message):
+        if not isinstance(message, Message) and not _is_foreign(message):
             raise InputError(
                 say("loop.option_wrong", name=f"messages[{position}]", expected=say("loop.option_message"), given=shown(message))
             )
-    check_roles(given)
-    return given
+    read = to_messages(given)
+    check_roles(read)
+    return read
+
+
+def _is_foreign(message: object) -> bool:
+    from dragoman.values.api_shapes import is_foreign
+
+    return is_foreign(message)
 
 
 def add_message(history: Record, message: Message) -> None:

@@ -13,10 +13,9 @@ from dragoman.loop.options import Connector, ToolCalling
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import connect
 from dragoman.values.contracts import BlobStore, Provider
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Request, ToolCall, ToolSpec
-from dragoman.values.parts import shown
 from dragoman.values.profile import Profile
 from dragoman.values.tracing import traced
 

@@ -28,9 +28,8 @@ from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
 from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Effort, Settings, Thinking
-from dragoman.values.parts import shown
 
 Check = Callable[[str, Any], None]
 """Raises InputError where an option, given by its name, is not what it may be."""

@@ -18,10 +18,9 @@ from dragoman.policy.judge import Mode
 from dragoman.tools.web_settings import HostRules
 from dragoman.values.calls import Ask, AskUser, Tool
 from dragoman.values.contracts import BlobStore, Provider
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Settings, ToolSpec
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
-from dragoman.values.parts import shown
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget

@@ -5,7 +5,8 @@ It is a rewind to the beginning with the configuration written again, so whoever
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from dragoman.base.words import say
 from dragoman.context.repair import repair
@@ -44,7 +45,7 @@ def clear(harness: Harness) -> None:
     harness.look_again()
 
 
-def set_history(harness: Harness, messages: Iterable[Message], *, keep_open: bool = False) -> None:
+def set_history(harness: Harness, messages: Iterable[Message | Mapping[str, Any]], *, keep_open: bool = False) -> None:
     """Raises InputError where a message has a role that no service knows; then nothing is changed. With `keep_open`, calls of the last
     message go on waiting for their results."""
     given = checked(messages)
@@ -67,7 +68,9 @@ def add_messages(harness: Harness, messages: Iterable[Message]) -> None:
     if session.log is not None:
         session.log.begin(session, harness.directories)
     for message in given:
+        session.keep_bytes(message.parts)
         for result in message.results:
+            session.keep_bytes(result.content)
             if all(call.id != result.call_id for call in history.view.open_calls):
                 raise InputError(say("loop.results_without_calls", results=f"{result.name} ({result.call_id})"))
             history.finish_tool(result, "failed" if result.is_error else "finished")

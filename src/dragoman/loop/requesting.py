@@ -23,7 +23,8 @@ def build_request(
     settings: Settings | None = None,
     cache_key: str = "",
 ) -> Request:
-    """A Request from a str, a part, a message, or any list of them, whatever happened in it before.
+    """A Request from a str, a part, a message, or any list of them, whatever happened in it before. Messages and parts may be dicts as the
+    APIs of Gemini, OpenAI and Anthropic have them.
 
     Messages that are well as they are go in as the same objects, so a growing conversation is rendered once and not again.
     """

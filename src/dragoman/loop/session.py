@@ -160,12 +160,14 @@ class Session:
             raise InputError(say("loop.model_is_code", model=model))
 
     def keep_bytes(self, parts: Iterable[Part]) -> None:
-        """Keep the images and files of a given provider's store with the session: only there are they found again."""
+        """Keep images and files with the session: those that carry their bytes, and those of a given provider's store. Only here are they
+        found again."""
         lent = self.model.provider.blobs
-        if lent is None or lent is self.blobs:
-            return
         for part in parts:
-            if isinstance(part, Blob) and self.blobs.get(part.sha256) is None and (data := lent.get(part.sha256)) is not None:
+            if not isinstance(part, Blob) or self.blobs.get(part.sha256) is not None:
+                continue
+            data = part.data if part.data is not None or lent is None else lent.get(part.sha256)
+            if data is not None:
                 self.blobs.put(part.mime, data)
 
     def charged(self, model: Model) -> Model:

@@ -11,9 +11,8 @@ from dragoman.loop.history import History
 from dragoman.sessions.importers import import_conversation
 from dragoman.sessions.log import LoadedLog
 from dragoman.sessions.transcript import Step, read_transcript
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Message
-from dragoman.values.parts import shown
 from dragoman.values.record import Entry
 
 Session = History | LoadedLog | Iterable[Entry] | Mapping[str, Any]

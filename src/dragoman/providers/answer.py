@@ -21,9 +21,21 @@ from dragoman.values.events import (
     ToolCallStarted,
     UsageUpdated,
 )
-from dragoman.values.messages import Citation, Fault, FinishReason, Message, Opaque, Part, Response, SafetyRating, Text, Thought, ToolCall
+from dragoman.values.messages import (
+    Citation,
+    Fault,
+    FinishReason,
+    Message,
+    Opaque,
+    Part,
+    Response,
+    SafetyRating,
+    Text,
+    Thought,
+    ToolCall,
+    unique_id,
+)
 from dragoman.values.partial import AnswerBound
-from dragoman.values.parts import unique_id
 from dragoman.values.usage import Usage
 
 log = logging.getLogger("dragoman.providers")

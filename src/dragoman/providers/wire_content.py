@@ -48,6 +48,8 @@ def user_pieces(part: Part, text: Callable[[str], bytes], media: Callable[[Blob 
 
 def blob_data(blob: Blob, to: Destination) -> bytes:
     """The blob's bytes; empty if they are lost."""
+    if blob.data is not None:
+        return blob.data
     return (to.blobs.get(blob.sha256) or b"") if to.blobs is not None else b""
 
 

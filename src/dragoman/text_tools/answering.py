@@ -20,8 +20,8 @@ from dragoman.text_tools.feedback import UNFIT_ANSWER, is_cut, render_feedback, 
 from dragoman.text_tools.parser import StreamParser
 from dragoman.text_tools.toolset import Toolset
 from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, ThoughtDelta, ToolCallDelta, ToolCallReady, ToolCallStarted
-from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall
-from dragoman.values.parts import unique_id, used_call_ids
+from dragoman.values.messages import FinishReason, Message, Request, Response, Text, ToolCall, unique_id
+from dragoman.values.parts import used_call_ids
 
 log = logging.getLogger("dragoman.text_tools")
 

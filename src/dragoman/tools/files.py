@@ -17,9 +17,9 @@ from dragoman.tools.reading import MAX_MEDIA_BYTES, read_path, with_notes
 from dragoman.tools.seen import SeenFiles
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace, file_kind
-from dragoman.values.calls import Intent, Media, Show, ToolOutput
+from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.contracts import BlobStore
-from dragoman.values.messages import Blob, Text, ToolSpec
+from dragoman.values.messages import Blob, Media, Text, ToolSpec
 
 MAX_LINES = 2_000
 MAX_CHARS = 40_000

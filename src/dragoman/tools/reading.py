@@ -8,11 +8,11 @@ from dragoman.base.visible import hidden_note
 from dragoman.tools.names import format_size, truncate_path
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.seen import SeenFiles, state_of
-from dragoman.tools.textfile import binary_refusal, media_type
+from dragoman.tools.textfile import binary_refusal
 from dragoman.tools.window import CHUNK_BYTES, FileReading, read_head, read_window
 from dragoman.tools.worker import Stop
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
-from dragoman.values.calls import Media
+from dragoman.values.messages import Media
 
 MAX_MEDIA_BYTES = 20_000_000
 
@@ -21,6 +21,8 @@ def read_path(
     workspace: Workspace, seen: SeenFiles, path: str, stop: Stop, *, first_line: int = 1, max_lines: int, max_chars: int
 ) -> FileReading | Media:
     """Read the file at a resolved path. Raises ToolRefusal."""
+    from dragoman.values.media import media_type
+
     shown = truncate_path(workspace.display_path(path))
     try:
         with workspace.open_file(path) as (descriptor, status):

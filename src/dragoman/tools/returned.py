@@ -11,12 +11,11 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.tools import results
-from dragoman.tools.textfile import media_type
 from dragoman.tools.tool_context import keep_media
-from dragoman.values.calls import Later, Media, TakesOver, ToolOutput, run_at_work
+from dragoman.values.calls import Later, TakesOver, ToolOutput, run_at_work
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
-from dragoman.values.messages import Blob, FileRef, Text, ToolCall, ToolResult
+from dragoman.values.messages import Blob, FileRef, Media, Text, ToolCall, ToolResult
 from dragoman.values.parts import NO_OUTPUT
 
 HANDED_OVER = "The conversation is handed over: you go on with it from here."
@@ -87,7 +86,11 @@ def _is_part(value: object) -> bool:
 
 def _is_image(value: object) -> bool:
     """Bytes of an image or a PDF are shown as what they are: as text they are of no use to a model."""
-    return isinstance(value, bytes) and bool(media_type(value[:64]))
+    if not isinstance(value, bytes):
+        return False
+    from dragoman.values.media import media_type
+
+    return bool(media_type(value[:64]))
 
 
 def _to_part(value: object, keep: Keep) -> Text | Blob | FileRef:

@@ -41,7 +41,6 @@ _MARKED = (
 # The usual encodings of western texts that are not UTF-8; latin-1 accepts any byte. Both round-trip.
 _UNMARKED = (UTF_8, Encoding("cp1252"), Encoding("latin-1"))
 
-_MEDIA = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"))
 _BINARY_TYPES = (
     (b"\x7fELF", "ELF program"),
     (b"PK\x03\x04", "zip archive or document"),
@@ -55,16 +54,6 @@ _BINARY_TYPES = (
     (b"\xca\xfe\xba\xbe", "Java class or Mach-O program"),
     (b"\xcf\xfa\xed\xfe", "Mach-O program"),
 )
-
-
-def media_type(head: bytes) -> str:
-    """The media type of an image or PDF that models accept; empty for everything else. Decided by content, not by name."""
-    for magic, mime in _MEDIA:
-        if head.startswith(magic):
-            return mime
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return "application/pdf" if head.startswith(b"%PDF-") else ""
 
 
 def encodings_of(head: bytes) -> tuple[Encoding, ...]:
@@ -82,6 +71,8 @@ def binary_refusal(shown: str, head: bytes, size_bytes: int) -> ToolRefusal:
 
 def replacing_refusal(shown: str, data: bytes) -> ToolRefusal | None:
     """Why text does not take the place of this content; None if that is text too. A PDF may look like text, an image never does."""
+    from dragoman.values.media import media_type
+
     if not media_type(data) and decode(data) is not None:
         return None
     what = f"{shown} is a binary file ({_binary_kind(data)}, {format_size(len(data))}), which text would replace"
@@ -89,6 +80,8 @@ def replacing_refusal(shown: str, data: bytes) -> ToolRefusal | None:
 
 
 def _binary_kind(head: bytes) -> str:
+    from dragoman.values.media import media_type
+
     if mime := media_type(head):
         return mime
     if marked := encodings_of(head):

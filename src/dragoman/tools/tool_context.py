@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_
 
 from dragoman.base.words import say
 from dragoman.tools.job import ShowMore, call_at_work
-from dragoman.tools.textfile import media_type
 from dragoman.values.blobs import MemoryBlobs
-from dragoman.values.calls import Media, RunAtWork, Show, run_at_work
+from dragoman.values.calls import RunAtWork, Show, run_at_work
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
-from dragoman.values.messages import Blob
+from dragoman.values.messages import Blob, Media
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
@@ -121,9 +120,11 @@ class ToolContext(Generic[D]):
 
 
 def keep_media(blobs: BlobStore, media: Media) -> Blob:
-    mime = media.mime or media_type(media.data[:64])
+    from dragoman.values.media import HEAD_BYTES, any_media_type
+
+    mime = media.mime or any_media_type(media.data[:HEAD_BYTES])
     if not mime:
-        raise InputError(say("tools.media_unknown"))
+        raise InputError(say("values.media_unknown"))
     return blobs.put(mime, media.data)
 
 

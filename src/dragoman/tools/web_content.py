@@ -10,9 +10,9 @@ import msgspec
 from dragoman.base.visible import strip_hidden
 from dragoman.tools.names import format_size
 from dragoman.tools.page import read_page
-from dragoman.tools.textfile import media_type
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import ToolRefusal
+from dragoman.values.media import media_type
 
 _SNIFFED_BYTES = 4_096
 _HTML = frozenset({"text/html", "application/xhtml+xml"})

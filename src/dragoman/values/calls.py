@@ -15,14 +15,6 @@ from dragoman.values.record import CommandOutput, ToolOutcome, WaitsFor
 from dragoman.values.usage import Usage
 
 
-class Media(msgspec.Struct, frozen=True):
-    """Bytes for the model, as a function that is a tool returns them: an image, a PDF, a sound. The session keeps them."""
-
-    data: bytes
-    mime: str = ""
-    """Empty: told by the bytes, for the images and PDFs that models accept."""
-
-
 class TakesOver:
     """What a tool may return to hand the conversation over: an agent. A class, so that tools know one without knowing agents."""
 

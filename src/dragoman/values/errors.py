@@ -308,3 +308,27 @@ class Refused(ProviderError):
     """The service filtered the prompt or the answer, or the model refused."""
 
     exit_code = 58
+
+
+# --- what was given by mistake ---------------------------------------------------------------------------------------------------
+
+INSTEAD_OF_ROLE = {
+    "model": "values.role_of_model",
+    "ai": "values.role_of_model",
+    "bot": "values.role_of_model",
+    "system": "values.role_of_system",
+    "developer": "values.role_of_system",
+    "tool": "values.role_of_tool",
+    "function": "values.role_of_tool",
+}
+"""What to write instead of the roles that other libraries have."""
+
+
+def shown(value: object) -> str:
+    """A value that was given by mistake, in a few characters."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return repr(value)[:80]
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

@@ -6,10 +6,12 @@ belongs to, sent back to that provider byte for byte, and left out for every oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
+from hashlib import sha256
 from operator import call
+from os import PathLike
 from typing import Any, Generic, Literal, TypeVar
 from weakref import ref
 
@@ -65,12 +67,32 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, tag="call"):
         return jsontext.decode_object(self.arguments or "{}")
 
 
-class Blob(msgspec.Struct, frozen=True, tag="blob"):
-    """Bytes kept in a BlobStore under their SHA-256."""
+class Blob(msgspec.Struct, frozen=True, tag="blob", dict=True):
+    """Bytes kept in a BlobStore under their SHA-256. `Blob.of` makes one of bytes that no store has yet."""
 
     mime: str
     sha256: str
     size: int
+
+    @classmethod
+    def of(cls, mime: str, data: bytes) -> Blob:
+        """A blob that carries its bytes itself, until a session or a provider's store keeps them. It equals the one without them."""
+        blob = cls(mime, sha256(data).hexdigest(), len(data))
+        blob.__dict__["carried"] = bytes(data)
+        return blob
+
+    @property
+    def data(self) -> bytes | None:
+        """The bytes, if this very value carries them: neither a copy of it nor the record does."""
+        return self.__dict__.get("carried")
+
+
+class Media(msgspec.Struct, frozen=True):
+    """Bytes for the model, in a prompt or returned by a tool: an image, a PDF, a sound, a video. The session keeps them."""
+
+    data: bytes
+    mime: str = ""
+    """Empty: told by how the bytes begin."""
 
 
 class FileRef(msgspec.Struct, frozen=True, tag="file"):
@@ -117,6 +139,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Part = Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation
+PART_TYPES = frozenset({Text, Thought, ToolCall, ToolResult, Blob, FileRef, Citation})
 
 
 class Message(msgspec.Struct, frozen=True, weakref=True):
@@ -264,28 +287,54 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
 
 # --- making messages ---------------------------------------------------------------------------------------------------
 
-Content = str | Part | Message
+Foreign = Mapping[str, Any] | Media | bytes | PathLike[str]
+"""A message or part as other APIs write it; an image or another medium as bytes, or as the file that holds it."""
+Content = str | Part | Message | Foreign
 """What callers may pass; `to_messages` converts it to messages."""
 
 
 def user(*content: str | Part) -> Message:
-    """A message of the user, from texts and parts."""
+    """A message of the user, from texts and parts of ours. `dragoman.user` takes what people write."""
     return Message("user", tuple(map(_part, content)))
 
 
 def assistant(*content: str | Part) -> Message:
-    """A message of the model, from texts and parts."""
+    """A message of the model, from texts and parts of ours."""
     return Message("assistant", tuple(map(_part, content)))
 
 
 def tool_result(call: ToolCall, *content: str | Text | Blob | FileRef, is_error: bool = False) -> ToolResult:
-    """The result of a call, from texts and parts."""
+    """The result of a call, from texts and parts of ours."""
     parts = tuple(Text(jsontext.valid_unicode(item)) if isinstance(item, str) else item for item in content)
     return ToolResult(call.id, call.name, parts, is_error)
 
 
 def _part(item: str | Part) -> Part:
     return Text(jsontext.valid_unicode(item)) if isinstance(item, str) else item
+
+
+SAID = (str, bytes, bytearray, msgspec.Struct, Mapping)
+"""What is read as one thing, though some of it can be iterated over."""
+
+
+def is_list(content: Any) -> bool:
+    """Whether it holds what is said, and is not itself something that is said."""
+    return isinstance(content, Iterable) and not isinstance(content, SAID) and not hasattr(content, "model_dump")
+
+
+def unique_id(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or a free id like it: the next one, if those before it are taken. The result depends only on the arguments."""
+    if wanted and wanted not in taken:
+        return wanted
+    stem = wanted or "call"
+    last, number = (1, 2) if wanted else (len(taken), len(taken) + 1)
+    while f"{stem}-{number}" in taken:
+        last, number = number, 2 * number
+    # Halved instead of counted: an answer may give thousands of calls the same id.
+    while number - last > 1:
+        middle = (last + number) // 2
+        last, number = (middle, number) if f"{stem}-{middle}" in taken else (last, middle)
+    return f"{stem}-{number}"
 
 
 # --- per-message work, done once ----------------------------------------------------------------------------------------

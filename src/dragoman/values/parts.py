@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from os import PathLike
+from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.words import say
-from dragoman.values.errors import InputError
-from dragoman.values.messages import Blob, Citation, Content, FileRef, Message, Part, Response, Role, Text, Thought, ToolCall, ToolResult
+from dragoman.values.errors import INSTEAD_OF_ROLE, InputError
+from dragoman.values.messages import (
+    PART_TYPES,
+    Blob,
+    Citation,
+    Content,
+    FileRef,
+    Media,
+    Message,
+    Part,
+    Response,
+    Role,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
+    is_list,
+)
 
 INTERRUPTED = "interrupted, outcome unknown"
 """The result of a call whose real result was lost, for the model."""
+_OWN_TYPES = frozenset({str, Message, *PART_TYPES})
 NO_OUTPUT = "(no output)"
 """The result of a tool that returned nothing, for the model: some services reject an empty result."""
 
@@ -44,6 +63,8 @@ def part_to_string(content: Content | Iterable[Content], *, verbose: bool = Fals
             return f"[{mime}: {uri}]" if verbose else ""
         case Citation(uri=uri, title=title):
             return f"[Citation: {title or uri}]" if verbose else ""
+        case Mapping() | Media() | bytes() | PathLike():
+            return part_to_string(to_parts(content), verbose=verbose)
         case _:
             return "".join(part_to_string(item, verbose=verbose) for item in content)
 
@@ -69,16 +90,6 @@ async def map_text_parts(content: Content | Iterable[Content], transform: Callab
     return tuple(mapped)
 
 
-_INSTEAD_OF_ROLE = {
-    "model": "values.role_of_model",
-    "ai": "values.role_of_model",
-    "bot": "values.role_of_model",
-    "system": "values.role_of_system",
-    "developer": "values.role_of_system",
-    "tool": "values.role_of_tool",
-    "function": "values.role_of_tool",
-}
-"""What to write instead of the roles that other libraries have."""
 _MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "paths")
 """Arguments that say what a call is about, the most telling first."""
 
@@ -107,7 +118,7 @@ def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n
 
 
 def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
-    """A text, a part, or a list of these, as parts of a message."""
+    """A text, a part, or a list of these, as parts of a message: also a part as other APIs write it, bytes, and a file."""
     match content:
         case str():
             return (Text(jsontext.valid_unicode(content)),)
@@ -115,41 +126,62 @@ def to_parts(content: Content | Iterable[Content]) -> tuple[Part, ...]:
             return parts
         case Text() | Thought() | ToolCall() | ToolResult() | Blob() | FileRef() | Citation():
             return (content,)
-        case _ if isinstance(content, Iterable) and not isinstance(content, bytes | bytearray):
+        case Media() | bytes() | bytearray() | PathLike():
+            from dragoman.values.media import read_media
+
+            return (read_media(content),)
+        case _ if is_list(content):
             return tuple(part for item in content for part in to_parts(item))
         case _:
-            raise InputError(say("values.not_content", given=shown(content)))
+            from dragoman.values.api_shapes import read_parts
+
+            return read_parts(content)
 
 
-def shown(value: object) -> str:
-    """A value that was given by mistake, in a few characters."""
-    if value is None or isinstance(value, str | int | float | bool):
-        return repr(value)[:80]
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    kind = type(value).__name__
-    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+def user(*content: Content) -> Message:
+    """A message of the user, from texts, parts, and whatever else `to_parts` takes: an image as bytes, a file, a part of another API."""
+    return Message("user", to_parts(content))
+
+
+def assistant(*content: Content) -> Message:
+    """A message of the model, from the same."""
+    return Message("assistant", to_parts(content))
+
+
+def tool_result(call: ToolCall, *content: Content, is_error: bool = False) -> ToolResult:
+    """The result of a call, from texts, images and files."""
+    parts: Any = to_parts(content)
+    return ToolResult(call.id, call.name, parts, is_error)
 
 
 def prompt_message(content: Content | Iterable[Content]) -> Message:
     """What a person says, as one message. Raises InputError for a message in it that is not the user's: its role would be lost."""
-    items = (content,) if isinstance(content, str | Message | Part | bytes) or not isinstance(content, Iterable) else tuple(content)
-    messages = [item for item in items if isinstance(item, Message)]
+    messages = to_messages(content)
     check_roles(messages)
     if any(message.role != "user" for message in messages):
         raise InputError(say("values.prompt_of_assistant"))
-    return Message("user", to_parts(items))
+    if len(messages) == 1:
+        return messages[0]
+    return Message("user", tuple(part for message in messages for part in message.parts))
 
 
 def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tuple[Message, ...]:
-    """A str, a part, a message, or a list of them, as messages. Adjacent loose parts become one message."""
+    """A str, a part, a message, or a list of them, as messages. Adjacent loose parts become one message.
+
+    Dicts as the APIs of Gemini, OpenAI and Anthropic have them, and the objects of their SDKs, are read as what they are.
+    """
     if isinstance(content, Message):
         return (content,)
     if isinstance(content, str | Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation):
         return (Message(role, to_parts(content)),)
+    items: tuple[Any, ...] = tuple(content) if is_list(content) else (content,)  # type: ignore[arg-type]
+    if not _OWN_TYPES.issuperset(map(type, items)):
+        from dragoman.values.api_shapes import read_messages
+
+        return read_messages(items, role)
     messages: list[Message] = []
     loose: list[Part] = []
-    for item in content:
+    for item in items:
         if isinstance(item, Message):
             if loose:
                 messages.append(Message(role, tuple(loose)))
@@ -166,7 +198,7 @@ def check_roles(messages: Iterable[Message], first: int = 0) -> None:
     """Raises InputError for a message with any other role than the user's or the assistant's. `first` is the position of the first one."""
     for position, message in enumerate(messages, first):
         if message.role not in ("user", "assistant"):
-            instead = say(_INSTEAD_OF_ROLE.get(message.role, "values.role_of_user"))
+            instead = say(INSTEAD_OF_ROLE.get(message.role, "values.role_of_user"))
             raise InputError(say("values.wrong_role", role=message.role, position=position, instead=instead))
 
 
@@ -223,21 +255,6 @@ def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
 def used_call_ids(messages: Iterable[Message]) -> set[str]:
     answers = [message for message in messages if message.role == "assistant"]  # nobody else calls
     return {part.id for message in answers for part in message.parts if isinstance(part, ToolCall)}
-
-
-def unique_id(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or a free id like it: the next one, if those before it are taken. The result depends only on the arguments."""
-    if wanted and wanted not in taken:
-        return wanted
-    stem = wanted or "call"
-    last, number = (1, 2) if wanted else (len(taken), len(taken) + 1)
-    while f"{stem}-{number}" in taken:
-        last, number = number, 2 * number
-    # Halved instead of counted: an answer may give thousands of calls the same id.
-    while number - last > 1:
-        middle = (last + number) // 2
-        last, number = (middle, number) if f"{stem}-{middle}" in taken else (last, middle)
-    return f"{stem}-{number}"
 
 
 _THOUGHT = re.compile(r"\*\*(.*?)\*\*", re.DOTALL)

@@ -19,8 +19,8 @@ from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
 from dragoman.base.words import change_values, say
 from dragoman.values.contracts import BlobStore
-from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult
-from dragoman.values.parts import INTERRUPTED, unique_id
+from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult, unique_id
+from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,

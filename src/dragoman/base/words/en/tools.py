@@ -23,7 +23,6 @@ TEXTS = {
     "tools.function_annotations": "the annotations of {name} cannot be read: {reason}",
     "tools.function_timeout": "timeout_s of {name} is {given!r}; give the seconds it may take, more than 0",
     "tools.function_contexts": "{name} takes a ToolContext twice ({parameters}); one is enough",
-    "tools.media_unknown": 'what these bytes are is not told by how they begin; give their type: Media(data, "audio/wav")',
     "tools.media_without_store": "it holds bytes, and nothing says where to keep them; pass blobs=chat.blobs",
     "tools.media_outside": "it returned an image or a file, and outside a run there is no session that could keep it",
     # --- tools of another program

@@ -18,4 +18,33 @@ TEXTS = {
     "meant, raise answers.max_chars",
     "values.too_many_events": "stopped: the answer came in more than {most:,} pieces; its text is kept in the session. If it was "
     "meant, raise answers.max_events",
+    "values.api_message": "message {position}",
+    "values.api_part": "part {part} of {where}",
+    "values.api_dict": "a dict",
+    "values.api_list": "a list",
+    "values.api_text": "a text",
+    "values.api_text_or_list": "a text or a list of dicts",
+    "values.api_data_url": "a data: URL must be data:TYPE;base64,…",
+    "values.api_unknown": "{where} is a dict with the keys {keys}, which is no message or part of an API that is read here: write "
+    "{{'role': 'user', 'content': '…'}}, {{'role': 'user', 'parts': [{{'text': '…'}}]}} or dragoman.user('…')",
+    "values.api_request": "{where} is a whole request or answer: give the messages in its {key!r}, and a system prompt as system=",
+    "values.api_key": "{where} has the key {key!r}, which is not read here: leave it out if nothing depends on it",
+    "values.api_key_of": "{where} has the key {key!r}, which is not read here: leave it out, or write {known}",
+    "values.api_two_kinds": "{where} has both {one!r} and {other!r}: write one of them, or two parts",
+    "values.api_type": "{where}: {key!r} must be {expected}, but is {given}",
+    "values.api_missing": "{where} lacks {key!r}",
+    "values.api_not_json": "{where}: {key!r} cannot be written as JSON ({reason})",
+    "values.api_base64": "{where}: the data is not base64 ({reason}): encode it with base64.b64encode, or give the bytes as dragoman.Media",
+    "values.api_kind": "{where} is of the type {kind!r}, which is not read here: give texts, images, files, calls and results",
+    "values.api_role": "{where} has the role {role!r}, which no message has. {instead}",
+    "values.api_call_of_user": "{where} is a call, but the message is the user's: "
+    "a call belongs into a message of the role model or assistant",
+    "values.media_unknown": 'how these bytes begin does not tell what they are; give their type: Media(data, "audio/wav")',
+    "values.media_not_bytes": "Media holds bytes, but was given {given}",
+    "values.media_no_file": "{path} is not a regular file: name the image, PDF, sound or video itself",
+    "values.media_too_large": "{path} has {size:,} bytes, and at most {most:,} can be sent: "
+    "make it smaller, or upload it and give its FileRef",
+    "values.media_unreadable": "{path} cannot be read: {reason}",
+    "values.media_empty": "{path} is empty",
+    "values.media_not_media": "{path} is no image, PDF, sound or video: give the text of a file as text, path.read_text()",
 }

@@ -23,7 +23,6 @@ TEXTS = {
     "tools.function_annotations": "无法读取 {name} 的注解：{reason}",
     "tools.function_timeout": "{name} 的 timeout_s 是 {given!r}；请给出大于 0 的秒数",
     "tools.function_contexts": "{name} 两次接受 ToolContext（{parameters}）；一个就够了",
-    "tools.media_unknown": '从开头看不出这些字节是什么；请给出类型：Media(data, "audio/wav")',
     "tools.media_without_store": "其中有字节数据，但没有说明保存在哪里；请传入 blobs=chat.blobs",
     "tools.media_outside": "它返回了图片或文件，而在运行之外没有可保存它的会话",
     # --- tools of another program
