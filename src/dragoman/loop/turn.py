@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
-from dragoman.values.errors import AnswerTooLong, InvalidAnswer, OutputLimit, Refused
+from dragoman.values.errors import AnswerTooLong, InvalidAnswer, OutputLimit, Refused, StreamBroken
 from dragoman.values.events import (
     CitationAdded,
     FieldOmitted,
