@@ -24,7 +24,7 @@ from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.values.messages import FinishReason, Response, Thought, ToolCall, ToolSpec, assistant, tool_result, user
 from dragoman.values.record import Compressed, Pruned, Said
 from dragoman.values.usage import Usage
-from program import KEY, PROTOCOLS, Place, Service, calls, script
+from program import KEY, PROTOCOLS, Place, Service, calls, script, service
 
 MINUTE_MS = 60_000
 EVIL = "\x1b]0;owned\x07\x1b[2J\rover"
@@ -266,8 +266,46 @@ def test_a_header_of_the_users_own_is_not_shown(place: Place) -> None:
 # --- what is wrong
 
 
+def test_before_the_first_prompt_it_shows_what_a_conversation_begins_with(place: Place) -> None:
+    (place.work / "log.txt").write_text("Muscat")
+    for words in ((), ("new",)):
+        done = place.run("context", *words, env={"ANTHROPIC_API_KEY": KEY})
+        assert done.code == 0
+        assert "What a new conversation here begins with" in done.out
+        assert "log.txt" in done.out
+        assert done.out.endswith("My setup is complete. I will provide my first command in the next turn.\n")
+    assert not (place.home / "dragoman" / "data").exists(), "looking makes nothing"
+
+
+def test_what_it_shows_is_what_is_sent(place: Place) -> None:
+    """With `-p` nobody can answer, and the model is told so: but for these lines it is the same."""
+    with service("text: Hello.") as made:
+        shown = json.loads(place.run("context", "new", "--request", "anthropic/claude-opus-5", env=made.env).out)
+        assert place.ask("hi", env=made.env).code == 0
+        [sent] = made.requests
+        assert "What a new conversation here begins with" in place.run("context", "new", env=made.env).out, "also where there are sessions"
+    assert _text(shown["system"]) == _text(sent["system"])
+    differing = ("Approval mode: ", "Questions: ", "Commands run ")
+    told = [_text(each["messages"][0]["content"]) for each in (shown, sent)]
+    lines = [[line for line in text.splitlines() if not line.startswith(differing)] for text in told]
+    assert "\n".join(lines[1]) == "\n".join(lines[0]) + "hi"
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def test_it_is_about_no_session_and_the_model_may_be_named(place: Place) -> None:
+    place.run("context", "new", "latest").complaint(42, "leave 'latest' out")
+    place.run("context", "new", "--request", "nosuch").complaint(52, "no model is called 'nosuch'")
+    body = json.loads(place.run("context", "new", "--request", "gemini", env={"GEMINI_API_KEY": KEY}).out)
+    assert body["contents"][0]["role"] == "user"
+    whole = place.run("context", "new", "--json", "--lang", "zh", env={"ANTHROPIC_API_KEY": KEY}).json
+    assert whole["messages"][0]["parts"][0]["text"].startswith("This is Dragoman")
+
+
 def test_no_session_yet(place: Place) -> None:
-    for action in ([], ["simulate"], ["prune"], ["compress"]):
+    for action in (["latest"], ["simulate"], ["prune"], ["compress"]):
         place.run("context", *action).complaint(42, "this folder has no session yet", "dragoman sessions list --all")
     assert not (place.home / "dragoman" / "data").exists(), "looking makes nothing"
 

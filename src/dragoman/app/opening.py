@@ -62,18 +62,24 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 async def open_agent(
-    setup: Setup, *, ask: Ask | None = None, ask_user: AskUser | None = None, waits: bool = True, opens_ports: bool = False
+    setup: Setup,
+    *,
+    ask: Ask | None = None,
+    ask_user: AskUser | None = None,
+    waits: bool = True,
+    opens_ports: bool = False,
+    connector: Connector | None = None,
 ) -> Opened:
     """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError.
 
     `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt. `opens_ports`: the user can open ports
-    of commands to a browser, and is told of them."""
+    of commands to a browser, and is told of them. `connector`: how models are connected, in the place of what the configuration says."""
     config = setup.config
     memory, notices = read_memory(setup)
     hooks = _hooks(setup)
     memory = [*memory, *_plugin_memory(setup)]
     agent = Agent(
-        _connector(setup),
+        connector or _connector(setup),
         system=_system(setup),
         tools=ToolOptions(
             builtin=True,

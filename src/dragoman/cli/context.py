@@ -32,7 +32,14 @@ def run_context(options: Options) -> str | tuple[str, int]:
 
     setup = set_up(options)
     store = FileStore(setup.places.sessions)
-    if session_id in ("", "latest") and not store.list(setup.workspace):
+    is_first = session_id in ("", "latest") and not store.list(setup.workspace)
+    if name == "new" or (name == "show" and not session_id and options.at is None and is_first):
+        from dragoman.cli.context_new import show_new
+
+        if session_id:
+            raise InputError(say("context_new_of_none", word=one_line(session_id, 60)))
+        return show_new(setup)
+    if is_first:
         raise InputError(say("context_no_session"))
     return action.run(ContextCommand(setup, store, store.find(session_id, setup.workspace), catalog_of(setup), entry))
 
@@ -143,6 +150,7 @@ def _undo(command: ContextCommand) -> str:
 
 ACTIONS: dict[str, Action[ContextCommand]] = {
     "show": Action(_show, options=("all", "at", "request")),
+    "new": Action(_show, options=("all", "request")),
     "simulate": Action(_simulate, options=("at", "all")),
     "compress": Action(_compress, options=("focus",)),
     "prune": Action(_prune),

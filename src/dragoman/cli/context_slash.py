@@ -28,6 +28,8 @@ def run_context_words(talk: Talk, rest: str, columns: int) -> Printed | None:
     if options.help:
         return run_subcommand(options, columns)
     words = parse_words(options)
+    if words.action == "new" or (words == ("show", 0, "") and not talk.agent.history.view.messages):
+        return run_subcommand(msgspec.structs.replace(options, words=("new",)), columns)
     is_here = words.session_id in ("", "latest") or bool(named_by(words.session_id, [talk.agent.session_id]))
     if not is_here:
         if words.action == "compress":  # another agent on another session, while this one is open

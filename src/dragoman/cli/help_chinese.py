@@ -293,6 +293,7 @@ CHINESE_HELP["completions"] = """\
 CHINESE_HELP["context"] = """\
 用法： dragoman context [SESSION]                下一个请求包含什么，省略了什么，为什么
        dragoman context [SESSION] --request      按将要发送的样子打印下一个请求
+       dragoman context new                      新会话在这里如何开始：完整的第一条消息
        dragoman context simulate [SESSION]       其他移除方式会花费多少
        dragoman context compress [SESSION]       现在总结较早的消息
        dragoman context prune [SESSION]          现在移除所有过时的结果

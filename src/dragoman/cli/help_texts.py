@@ -406,6 +406,7 @@ Completed are commands, actions, options and their values, models and sessions.
 ENGLISH_HELP["context"] = """\
 usage: dragoman context [SESSION]                what the next request contains, what was left out, and why
        dragoman context [SESSION] --request      print the next request as it would be sent
+       dragoman context new                      what a new conversation here begins with: the first message, whole
        dragoman context simulate [SESSION]       what other ways of pruning would have cost
        dragoman context compress [SESSION]       summarise the older messages now
        dragoman context prune [SESSION]          remove all outdated results now

@@ -63,6 +63,8 @@ class Orientation:
         self._temporary = temporary
         self.skills: tuple[tuple[str, str], ...] = ()
         """Name and description of skills that the model is told of."""
+        self.makes_folder = True
+        """Whether the project's temporary folder is made; not where it is only said what would be told."""
         self.status: GitStatus | None = None
         """Looks at the repository while the first answer is waited for; None: nobody does."""
         self._has_looked = False
@@ -126,7 +128,7 @@ class Orientation:
         return list(conditions.values()) if conditions != self._unsaid else []
 
     def _gather(self, directories: Sequence[str], conditions: Lines) -> Surroundings:
-        facts = gather_surroundings(directories, self._memory, self._temporary, self.skills)
+        facts = gather_surroundings(directories, self._memory, self._temporary, self.skills, make_folder=self.makes_folder)
         return replace(facts, branch=read_branch(directories[0]) if directories else "", conditions=conditions)
 
 
@@ -153,14 +155,20 @@ def _earlier_descriptions(history: History) -> list[str]:
 
 
 def gather_surroundings(
-    directories: Sequence[str], memory: Sequence[tuple[str, str]] = (), temporary: str = "", skills: Sequence[tuple[str, str]] = ()
+    directories: Sequence[str],
+    memory: Sequence[tuple[str, str]] = (),
+    temporary: str = "",
+    skills: Sequence[tuple[str, str]] = (),
+    *,
+    make_folder: bool = True,
 ) -> Surroundings:
     """`temporary` is the project's own folder, made here; if it is not given or cannot be made, the model is told of the system's."""
+    private = os.path.realpath(temporary) if temporary and not make_folder else _make_private(temporary)
     return Surroundings(
         date=today(os.environ),
         system=sys.platform,
         directories=tuple(map(escape_name, directories)),
-        temporary=escape_name(_make_private(temporary) or temporary_directory()),
+        temporary=escape_name(private or temporary_directory()),
         trees=folder_trees(directories),
         memory=tuple(memory),
         skills=tuple(skills),

@@ -159,7 +159,7 @@ class LiveCommands(SlashCommands):
         pick_prompt(self._live)
 
     def _context(self, rest: str) -> None:
-        if rest:
+        if rest or not self._live.agent.history.view.messages:  # before the first prompt: what it will begin with
             super()._context(rest)
             return self._live.note_context()
         from dragoman.tui.context_list import show_context

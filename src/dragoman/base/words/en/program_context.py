@@ -3,6 +3,9 @@
 TEXTS = {
     "context_no_session": "this folder has no session yet; start one with dragoman, or name one of another folder by its id "
     "(dragoman sessions list --all)",
+    "context_new_title": "What a new conversation here begins with, as the model is told it",
+    "context_new_nothing": "nothing is told before the first prompt",
+    "context_new_of_none": "dragoman context new is about no session yet; leave {word!r} out",
     "context_empty": "session {id} has nothing to send yet",
     "context_no_seq": "--at {seq}: the session has no such entry (the first is {first}, the last {last}); dragoman sessions show "
     "{id} prints the numbers",

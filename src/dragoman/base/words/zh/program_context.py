@@ -2,6 +2,9 @@
 
 TEXTS = {
     "context_no_session": "此文件夹还没有会话；请用 dragoman 开始一个，或用 ID 指定其他文件夹的会话（dragoman sessions list --all）",
+    "context_new_title": "新会话在这里如何开始：模型首先得到的内容",
+    "context_new_nothing": "在第一条提示之前，不向模型发送任何内容",
+    "context_new_of_none": "dragoman context new 不针对任何已有会话；请去掉 {word!r}",
     "context_empty": "会话 {id} 还没有可发送的内容",
     "context_no_seq": "--at {seq}：会话中没有这个条目（第一个是 {first}，最后一个是 {last}）；dragoman sessions show {id} 会打印编号",
     "context_too_many": "多余的参数 {word!r}：dragoman {command} 只接受一个会话",
