@@ -361,3 +361,35 @@ def test_searching_where_the_service_cannot_is_refused_before_anything_is_sent()
         Chat(dm.connect("openai", key="any"), search="grounding")
     with Chat(dm.connect("openai", key="any")) as chat, pytest.raises(InputError, match="search"):
         chat.send_message_sync("what is new?", search="grounding")
+
+
+def test_messages_may_be_those_of_another_api() -> None:
+    service = provider("text: Yes.\n---\ntext: No.")
+    gemini = [{"role": "user", "parts": [{"text": "你好"}]}, {"role": "model", "parts": [{"text": "您好"}]}]
+    with Chat(service, history=gemini) as chat:
+        chat.add_history({"role": "user", "content": "By the way."})
+        chat.send_message_sync({"role": "user", "parts": [{"text": "在吗？"}]})
+        assert texts(service.requests[0].messages) == [
+            ("user", "你好"),
+            ("assistant", "您好"),
+            ("user", "By the way."),
+            ("user", "在吗？"),
+        ]
+        with pytest.raises(InputError):
+            chat.send_message_sync({"role": "user", "words": "hello"})  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="messages\\[1\\]"):
+            chat.set_history([dm.user("a"), "b"])  # type: ignore[list-item]
+
+
+def test_a_services_own_history_is_merged_once() -> None:
+    service = provider("text: Yes.")
+    own = [
+        dm.user("when?"),
+        dm.assistant(dm.ToolCall("c1", "tides")),
+        dm.Message("user", (dm.ToolResult("c1", "tides", (dm.Text("noon"),)),)),
+        dm.assistant("At noon."),
+    ]
+    with Chat(service, history=own[:1]) as chat:
+        assert len(chat.merge_history(own)) == 3
+        assert chat.merge_history(own) == ()
+        assert chat.get_history(curated=True) == tuple(own)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -231,6 +231,12 @@ class Chat(BetweenRuns):
 
         set_history(self._harness, _messages(messages), keep_open=True)
 
+    def merge_history(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+        """Append what a service's own call history has beyond this conversation, and return it (the documents'
+        automaticFunctionCallingHistory). Raises InputError where the two depart from each other."""
+        self._session.work.require_none()
+        return self.history.merge(messages)
+
     @property
     def estimated_tokens(self) -> int:
         """About how many tokens the next request has, as far as the conversation goes (the documents' lastPromptTokenCount)."""
@@ -321,12 +327,14 @@ def _own_tools(tools: Iterable[OwnTool]) -> list[Tool]:
     return made
 
 
-def _messages(given: Iterable[Message | Mapping[str, Any]]) -> Iterator[Message]:
-    for position, message in enumerate(given):
+def _messages(given: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Messages of ours and of other APIs, as ours."""
+    items = tuple(given)
+    for position, message in enumerate(items):
         if not isinstance(message, (Message, Mapping)):
             expected = say("loop.option_message")
             raise InputError(say("loop.option_wrong", name=f"messages[{position}]", expected=expected, given=shown(message)))
-        yield from to_messages(message)
+    return to_messages(items)
 
 
 def _ignore(event: TurnEvent) -> None:
