@@ -178,7 +178,7 @@ def test_a_line_that_does_not_hold_is_found(line: str, tmp_path: Path) -> None:
 def test_every_command_runs(tmp_path: Path) -> None:
     """One after the other, in a folder with one session, against services on loopback."""
     place = Place(tmp_path)
-    with service("script: end=repeat\ntext: It says alpha.") as place.service:
+    with service("script: end=repeat\ntext: <snapshot><goal>read a.txt</goal></snapshot>") as place.service:
         place.more_env = {"DRAGOMAN_MODEL": "gemini/gemini-2.5-pro"}
         assert place.ask("What does a.txt say?", model="gemini/gemini-2.5-pro").code == 0
         faults = []
