@@ -195,6 +195,38 @@ def test_a_search_that_fails_leaves_the_conversation_as_it_was(tmp_path: Path) -
     asyncio.run(run())
 
 
+def test_a_search_that_fails_at_once_leaves_no_session_and_one_that_is_cancelled_is_on_the_bill(tmp_path: Path) -> None:
+    refused = answer(json.dumps({"error": {"code": 401, "message": "No.", "status": "UNAUTHENTICATED"}}).encode(), "401 X")
+
+    async def run() -> None:
+        arrived, sessions, received = asyncio.Event(), tmp_path / "sessions", list[Received]()
+
+        async def refuse_once(request: Received, writer: asyncio.StreamWriter) -> None:
+            received.append(request)
+            if len(received) == 1:
+                writer.write(refused)
+                return
+            arrived.set()
+            await silent(request, writer)
+
+        async with (
+            serving(refuse_once) as server,
+            make_agent(connected("gemini", server.url), workspace=tmp_path, web=dm.WebAccess(), sessions=sessions) as agent,
+        ):
+            with pytest.raises(Unauthorized):
+                await agent.search("weather")
+            assert list(agent.history.entries) == list(sessions.rglob("*.jsonl")) == []
+            searching = asyncio.ensure_future(agent.search("weather"))
+            await arrived.wait()
+            assert agent.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await searching
+            assert [type(entry).__name__ for entry in agent.history.entries] == ["Started", "Configured", "Spent"]
+            assert agent.history.usage.incomplete == 1
+
+    asyncio.run(run())
+
+
 def test_an_agent_that_cannot_search_says_what_it_needs(tmp_path: Path) -> None:
     def agent(model: str, **options: Any) -> Any:
         return make_agent(connect(model, key=KEY), workspace=tmp_path, builtin=False, describe=False, **options)

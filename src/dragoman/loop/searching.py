@@ -99,15 +99,20 @@ async def search_now(harness: Harness, query: str) -> WebSearchResult:
     if not searcher.can_search():
         raise InputError(say("loop.search_by_nobody", model=session.model.full_name))
     harness.require_none_pending()  # what was found would stand between a call and its result
-    async with quiet_work(session):
+
+    def begin() -> None:
+        """Put on the record what the search rests on. A search that failed and cost nothing leaves no entry, and no session."""
         if session.log is not None:
             session.log.begin(session, harness.directories)
         history.close_interrupted()
         if (history.view.deployment, history.view.model) != (session.model.provider.name, session.model.name):
             configure(harness)  # what is spent is charged to the model that stands there
+
+    async with quiet_work(session):
         first, asked = len(history.entries), searcher.requests
         try:
-            found = await searcher.search(query)
+            found = await searcher.search(query, before_spending=begin)
+            begin()
             await tell_surroundings(harness)
             history.say(_note_of(query, found, harness.outputs.max_chars), "search")
         finally:

@@ -173,20 +173,22 @@ class Searcher:
         """Whether anything here can search the web: a server, this model, or another. Nothing is sent."""
         return bool(self._web.searxng or self._named or _can_search(self.session.model) or self._find_other())
 
-    async def search(self, query: str) -> SearchResult:
+    async def search(self, query: str, before_spending: Callable[[], object] = lambda: None) -> SearchResult:
+        """`before_spending` is called before what it took is recorded."""
         if self._web.searxng:
             return await self._ask_searxng(query)
         from dragoman.tools.search_backends import ModelSearch
 
         model = self._model()
-        found = await ModelSearch(self.metered(model, SEARCH_TOOL), model.name)(query)
+        found = await ModelSearch(self.metered(model, SEARCH_TOOL, before_spending), model.name)(query)
         return found if model is self.session.model else msgspec.structs.replace(found, by=model.full_name)
 
-    def metered(self, model: Model, what: str) -> Provider:
+    def metered(self, model: Model, what: str, before_spending: Callable[[], object] = lambda: None) -> Provider:
         """The model's provider, for a tool: what it is asked counts, and what that took is recorded."""
         deployment = "" if model is self.session.model else model.provider.name
 
         def spend(usage: Usage) -> None:
+            before_spending()
             self.session.history.spend(model.name, usage, what, deployment)
 
         return Metered(self.session.charged(model).provider, self._count_request, spend)
