@@ -20,14 +20,14 @@ from dragoman.values.usage import Usage
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from dragoman.values.calls import PendingCall
+    from dragoman.values.calls import PendingCall, ToolOutput
 
     T = TypeVar("T", default=str)
 else:  # a default came with Python 3.13: type checkers know it before
     from typing import TypeVar
 
     T = TypeVar("T")
-    (PendingCall,) = late_types("dragoman.values.calls", "PendingCall")
+    PendingCall, ToolOutput = late_types("dragoman.values.calls", "PendingCall", "ToolOutput")
 
 
 class Result(msgspec.Struct, Generic[T], frozen=True):
@@ -124,22 +124,21 @@ class Bill:
         *,
         turns: int,
         requests: int,
-        changed: tuple[str, ...],
+        outputs: Sequence[ToolOutput],
         duration_ms: int,
         pending: tuple[PendingCall, ...] = (),
-        searched: Iterable[Source] = (),
     ) -> Result:
-        """What a run took that wrote these entries."""
+        """What a run took that wrote these entries. `outputs` are those of its calls."""
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
         return Result(
-            sources=each_once(searched),
+            sources=each_once(source for output in outputs for source in output.sources),
             usage=sum_usage(entries),
             cost_usd=self.cost_usd(entries),
             turns=turns,
             requests=requests,
             tool_calls=len(finished),
             tool_failures=sum(result.is_error for result in finished),
-            changed=changed,
+            changed=tuple(dict.fromkeys(path for output in outputs for path in output.changed)),
             duration_ms=duration_ms,
             agent=agent,
             pending=pending,

@@ -191,10 +191,9 @@ class Run(RunHandle[T]):
         self._emit(TurnStarted(self.turn, self._session.model.full_name))
         self._guard.start_answer()
         tell_news(self._harness, self._emit)
-        reminder = watch = None
-        if self._typed is None:
-            reminder = reminder_to_answer(self._session.model, self._guard, self._asked)
-        else:
+        reminder = reminder_to_answer(self._session.model, self._guard, self._asked) if self._typed is None else None
+        watch = None
+        if self._typed is not None:
             if self._typed.is_outdated:
                 configure(self._harness, self._options)
             watch = self._typed.watcher(self._emit)
@@ -331,10 +330,9 @@ class Run(RunHandle[T]):
             [*self._history.entries[self._from_entry :], *self._under_way()],
             turns=self.turn,
             requests=self._requests + self._harness.side_requests - self._side_requests_before,
-            changed=tuple(dict.fromkeys(path for report in self._reports for path in report.output.changed)),
+            outputs=[report.output for report in self._reports],
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
             pending=self._pending,
-            searched=[source for report in self._reports for source in report.output.sources],
         )
         made = with_error(with_answer(made, self._last), self._error)
         return made if self._typed is None else self._typed.put_into(made)
