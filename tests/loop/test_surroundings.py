@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from agents import make_agent
 from dragoman.base.dates import _LANGUAGES, write_date
 from dragoman.context.compress import find_cut
-from dragoman.context.environment import environment_text
+from dragoman.context.environment import changed_text, environment_text
 from dragoman.context.tree import Listing, tree_lines
 from dragoman.loop import gitignore, surroundings
 from dragoman.loop.agent import Agent
@@ -543,3 +543,24 @@ def test_usual_ignore_files_are_all_read(tmp_path: Path) -> None:
     opened = [listing.names for name, listing in tree.items() if name]
     assert len(opened) == 60
     assert all(names[-1] == "a.txt" and "secret.txt" not in names for names in opened)
+
+
+def test_the_systems_temporary_folder_is_not_called_the_projects(tmp_path: Path) -> None:
+    shared, own = gather_surroundings([str(tmp_path)]), gather_surroundings([str(tmp_path)], temporary=str(tmp_path / "own"))
+    assert f"The system's temporary directory is: {shared.temporary}" in environment_text(shared)
+    assert "project's temporary" not in environment_text(shared)
+    assert f"The project's temporary directory is: {own.temporary}" in environment_text(own)
+    assert f"The project's temporary directory is: {own.temporary}" in changed_text([environment_text(shared)], own)
+    assert f"The system's temporary directory is: {shared.temporary}" in changed_text([environment_text(own)], shared)
+    older = environment_text(shared).replace("The system's temporary", "The project's temporary")
+    assert changed_text([older], shared) == "", "a session begun by an earlier version is told nothing new"
+
+
+def test_the_first_message_of_a_coding_agent_is_true_of_its_temporary_folder(tmp_path: Path) -> None:
+    import dragoman as dm
+    from dragoman.testing.scripted import ScriptedProvider
+
+    provider = ScriptedProvider("text: Hi.")
+    with dm.coding_agent(provider, workspace=tmp_path) as agent:
+        agent.run_sync("Hello.")
+    assert "The system's temporary directory is: " in provider.requests[0].messages[0].text

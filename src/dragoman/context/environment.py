@@ -22,6 +22,7 @@ MAX_NAMES = 40
 _DATE = "Today's date is ", " (formatted according to the user's locale)."
 _SYSTEM = "My operating system is: "
 _TEMPORARY = "The project's temporary directory is: "
+_SHARED_TEMPORARY = "The system's temporary directory is: "
 _DIRECTORY, _DIRECTORIES, _ITEM = "I'm working in the directory: ", "I'm working in these directories:", "  - "
 _HOLDS = "What ", " holds:"
 _EMPTY = "What ", " holds: nothing."
@@ -60,6 +61,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """The branch that is checked out; empty: there is no repository, or it is not known."""
     conditions: Lines = msgspec.field(default_factory=dict)
     """What the model may do, in which boundary, and who can answer."""
+    owns_temporary: bool = True
+    """Whether that is the project's own temporary directory, and not the system's."""
 
 
 def environment_text(facts: Surroundings) -> str:
@@ -68,7 +71,7 @@ def environment_text(facts: Surroundings) -> str:
         GREETING,
         _within(_DATE, facts.date),
         _SYSTEM + _line(facts.system),
-        _TEMPORARY + _line(facts.temporary) if facts.temporary else "",
+        (_TEMPORARY if facts.owns_temporary else _SHARED_TEMPORARY) + _line(facts.temporary) if facts.temporary else "",
         _directories(facts.directories),
         _BRANCH + _line(facts.branch) if facts.branch else "",
         *(_tree(directory, tree) for directory, tree in facts.trees.items()),
@@ -120,7 +123,7 @@ def _changes(before: _Known, now: _Known) -> Iterator[str]:
     if now.system and now.system != before.system:
         yield _SYSTEM + now.system
     if now.temporary and now.temporary != before.temporary:
-        yield _TEMPORARY + now.temporary
+        yield now.temporary_begins + now.temporary
     if now.directories and now.directories != before.directories:
         yield _directories(now.directories)
     for directory, tree in now.trees.items():
@@ -156,6 +159,7 @@ class _Known:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.date = self.system = self.temporary = self.branch = ""
+        self.temporary_begins = _TEMPORARY
         self.directories: tuple[str, ...] = ()
         self.trees: dict[str, Tree] = {}
         self.memory: dict[str, str] = {}
@@ -184,8 +188,9 @@ class _Known:
             self.date = date
         elif line.startswith(_SYSTEM):
             self.system = line.removeprefix(_SYSTEM)
-        elif line.startswith(_TEMPORARY):
-            self.temporary = line.removeprefix(_TEMPORARY)
+        elif line.startswith((_TEMPORARY, _SHARED_TEMPORARY)):
+            self.temporary_begins = _TEMPORARY if line.startswith(_TEMPORARY) else _SHARED_TEMPORARY
+            self.temporary = line.removeprefix(self.temporary_begins)
         elif line.startswith(_BRANCH):
             self.branch = line.removeprefix(_BRANCH)
         elif begins := next(filter(line.startswith, _BEGINNINGS), ""):
@@ -279,7 +284,12 @@ def _generic_fragment(line: str, below: Sequence[str]) -> list[str]:
         return [_within(_DATE, "(date)"), *below]
     if line == _DIRECTORIES:
         return [line, *(f"{_ITEM}(directory {number})" for number in range(1, len(below) + 1))]
-    named = ((_SYSTEM, "(system)"), (_TEMPORARY, "(temporary directory)"), (_DIRECTORY, "(directory 1)"))
+    named = (
+        (_SYSTEM, "(system)"),
+        (_TEMPORARY, "(temporary directory)"),
+        (_SHARED_TEMPORARY, "(temporary directory)"),
+        (_DIRECTORY, "(directory 1)"),
+    )
     return [next((begins + name for begins, name in named if line.startswith(begins)), line), *below]
 
 

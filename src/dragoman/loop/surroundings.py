@@ -169,6 +169,7 @@ def gather_surroundings(
         system=sys.platform,
         directories=tuple(map(escape_name, directories)),
         temporary=escape_name(private or temporary_directory()),
+        owns_temporary=bool(private),
         trees=folder_trees(directories),
         memory=tuple(memory),
         skills=tuple(skills),
