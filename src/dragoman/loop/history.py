@@ -268,8 +268,7 @@ class History:
         return self.append(Rewound(*self.stamp(), to if isinstance(to, int) else to.seq))
 
     def merge(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-        """Append what a service's own call history (the documents' automaticFunctionCallingHistory) has beyond this one, and return it.
-        Invalid answers are left out. Raises InputError, and appends nothing, where the two depart from each other."""
+        """Append what a service's own call history (the documents' automaticFunctionCallingHistory) has beyond this one; see `merging`."""
         from dragoman.loop.merging import merge
 
         return merge(self, messages)

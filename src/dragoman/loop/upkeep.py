@@ -128,5 +128,4 @@ class Upkeep:
         return 0 if 0 < own < window else window
 
 
-def _ignore(event: TurnEvent) -> None:
-    pass
+def _ignore(event: TurnEvent) -> None: ...
