@@ -21,6 +21,7 @@ tools = ["*"]
 age_minutes = 0.5
 keep = 0
 strict_stderr = false
+by_content = true
 placeholder = "(gone)"
 pressure = 0.25
 overhead = 0.1
@@ -48,6 +49,7 @@ def test_the_defaults_are_those_of_the_room() -> None:
         rule.age_ms / 60_000,
         rule.keep,
         rule.strict_stderr,
+        rule.by_content,
         "",
         prune.pressure,
         prune.overhead,
@@ -60,7 +62,7 @@ def test_the_defaults_are_those_of_the_room() -> None:
 
 def test_every_key_reaches_the_agent(tmp_path: Path) -> None:
     assert context_of(configured(tmp_path, TEXT)) == ContextSettings(
-        PruneSettings("turn", PruneRule(("*",), 30_000, 0, False), "(gone)", 0.25, overhead=0.1, share=0.4, overdraft=0.3),
+        PruneSettings("turn", PruneRule(("*",), 30_000, 0, False, True), "(gone)", 0.25, overhead=0.1, share=0.4, overdraft=0.3),
         CompressSettings(False, 0.5, 9_000, 0.2),
     )
 

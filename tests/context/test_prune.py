@@ -46,6 +46,15 @@ def test_one_of_the_five_newest_stays_however_old() -> None:
     assert prune_outdated([result("01:00:00"), *NEWER[:4]], at("23:00:00")) == []
 
 
+def test_a_command_of_another_name_is_known_by_its_content_where_that_is_set() -> None:
+    """PRUNE-6, as document 002 has it in 3.3."""
+    ours = [result("01:00:00", tool="mcp__box__exec"), *NEWER]
+    assert prune_outdated(ours, at("01:20:00")) == []
+    assert prune_outdated(ours, at("01:20:00"), PruneRule(by_content=True)) == [0]
+    others = [result("01:00:00", content, "mcp__box__exec") for content in (FAILED, "text", '{"path": "x"}', 'print("stdout":)')]
+    assert prune_outdated([*others, *NEWER], at("01:20:00"), PruneRule(by_content=True)) == []
+
+
 def test_an_error_stays() -> None:
     """PRUNE-4."""
     assert prune_outdated([result("01:00:00", FAILED), *NEWER], at("01:20:00")) == []

@@ -154,6 +154,7 @@ class PruneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     age_minutes: Annotated[float, Meta(ge=0, le=525_600)] = _CONTEXT.prune.rule.age_ms / 60_000
     keep: CountOrOff = _CONTEXT.prune.rule.keep
     strict_stderr: bool = _CONTEXT.prune.rule.strict_stderr
+    by_content: bool = _CONTEXT.prune.rule.by_content
     placeholder: Annotated[str, Meta(max_length=200)] = _CONTEXT.prune.placeholder
     pressure: Share = _CONTEXT.prune.pressure
     overhead: Share = _CONTEXT.prune.overhead

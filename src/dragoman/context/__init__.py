@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dragoman.context.prune import prune_outdated as prune_outdated
     from dragoman.context.replay import replay_cost as replay_cost
     from dragoman.context.settings import PruneRule as PruneRule
+    from dragoman.context.simplify import simplify_outdated_results as simplify_outdated_results
     from dragoman.context.tokens import estimate_tokens as estimate_tokens
 
 _HOME = {
@@ -15,6 +16,7 @@ _HOME = {
     "estimate_tokens": "dragoman.context.tokens",
     "prune_outdated": "dragoman.context.prune",
     "replay_cost": "dragoman.context.replay",
+    "simplify_outdated_results": "dragoman.context.simplify",
 }
 
 

@@ -11,13 +11,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.context.settings import PruneRule
+from dragoman.values.errors import InputError
 from dragoman.values.notes import ACTIVATE_SKILL, without_notes
 from dragoman.values.record import CommandOutput
 
 THE_RULE = PruneRule()
 ANY_TOOL = "*"
 _FIELDS = ("stdout", "stderr", "exitCode")
+_NOT_A_RESULT = (str, bytes, int, float, list, tuple, type(None))
 
 
 def prune_outdated(results: Iterable[Any], now_ms: float, rule: PruneRule = THE_RULE) -> list[int]:
@@ -26,15 +29,17 @@ def prune_outdated(results: Iterable[Any], now_ms: float, rule: PruneRule = THE_
     A result is a mapping or an object with `tool`, `timestamp_ms`, `content`, `is_error` and `command`. A missing field counts as unknown:
     without a tool name the content shows whether a command wrote it; without a time a result stays and takes no place among the newest.
     `command` is what the record says of one (`CommandOutput`, or a mapping with stdout, stderr and exitCode); without it, the content is
-    looked at.
+    looked at. A mapping with `role` is a message instead: see `simplify_outdated_results`. Raises InputError for anything else.
     """
     times: list[float | None] = []
     kinds: list[Kind] = []
-    for result in results:
-        times.append(_time(_field(result, "timestamp_ms")))
-        kinds.append(
-            kind_of(_field(result, "tool"), _field(result, "content"), bool(_field(result, "is_error")), rule, _field(result, "command"))
-        )
+    for place, result in enumerate(results):
+        if isinstance(result, Mapping) and "role" in result and "timestamp_ms" not in result:
+            at, kind = _message_facts(result, rule)
+        else:
+            at, kind = _result_facts(result, rule, place)
+        times.append(at)
+        kinds.append(kind)
     return [position for position, _ in find_outdated(times, kinds, now_ms, rule)]
 
 
@@ -54,6 +59,9 @@ def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule, reco
     if isinstance(tool, str) and tool:
         names = _names(rule.tools)
         may_go, command = ANY_TOOL in names or tool.casefold() in names, _as_command(recorded)
+        if rule.by_content and not may_go:
+            command = command or _command_in(content)
+            may_go = command is not None
     else:
         command = _as_command(recorded) or _command_in(content)
         may_go = bool(rule.tools) and (command is not None or ANY_TOOL in rule.tools)
@@ -62,6 +70,21 @@ def kind_of(tool: object, content: object, is_error: bool, rule: PruneRule, reco
     if not may_go:
         return Kind(False, False)
     return Kind(True, _has_failed(command if command is not None else _command_in(content), strict=rule.strict_stderr))
+
+
+def _result_facts(result: object, rule: PruneRule, place: int) -> tuple[float | None, Kind]:
+    if isinstance(result, _NOT_A_RESULT) or hasattr(result, "role"):
+        raise InputError(say("context.not_a_result", place=place, kind=type(result).__name__))
+    tool, content, is_error = (_field(result, name) for name in ("tool", "content", "is_error"))
+    return _time(_field(result, "timestamp_ms")), kind_of(tool, content, bool(is_error), rule, _field(result, "command"))
+
+
+def _message_facts(message: Mapping[str, Any], rule: PruneRule) -> tuple[float | None, Kind]:
+    """Of a message with role, timestamp, messageStatus and content. What no tool said takes no place among the results."""
+    if message.get("role") != "tool":
+        return None, Kind(False, False)
+    content, is_error = message.get("content"), message.get("messageStatus") == "error"
+    return _time(message.get("timestamp")), kind_of(None, content, is_error, rule)
 
 
 def find_outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: float, rule: PruneRule) -> list[tuple[int, float]]:

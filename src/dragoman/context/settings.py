@@ -22,6 +22,8 @@ class PruneRule(msgspec.Struct, frozen=True):
     """How many of the newest results stay, of any tool. Errors stay anyway and take no place."""
     strict_stderr: bool = True
     """Whether anything on stderr makes a command's result an error, even with exit code 0."""
+    by_content: bool = False
+    """Whether results of tools with other names may go as well, where they are a JSON object with `stdout`, `stderr` or `exitCode`."""
 
 
 class PruneSettings(msgspec.Struct, frozen=True):

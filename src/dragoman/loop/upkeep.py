@@ -58,8 +58,7 @@ class Upkeep:
         await self.room.require_some(emit)
         decision = self.decide()
         self._apply(decision, emit)
-        if decision.waiting is not None:
-            self._waiting.tell(decision.waiting, emit)
+        self._waiting.tell(decision.waiting, emit)
         if decision.compress:
             await self.room.sum_up("", emit, limit=self._limit())
         if await self.size.measure() <= self.size.window:
@@ -88,8 +87,7 @@ class Upkeep:
     def prune(self, emit: Emit | None = None) -> int:
         """Prune everything that is outdated by the rule now, whatever the schedule. Returns how many results that were."""
         at_once = msgspec.structs.replace(self.settings.prune, schedule="request")
-        decision = self.decide(Decider(msgspec.structs.replace(self.settings, prune=at_once)))
-        self._apply(decision, emit or _ignore)
+        self._apply(decision := self.decide(Decider(msgspec.structs.replace(self.settings, prune=at_once))), emit or _ignore)
         return len(decision.prune)
 
     def decide(self, decider: Decider | None = None) -> Decision:

@@ -21,8 +21,8 @@ class WaitingNotice:
     def __init__(self) -> None:
         self._was_given = False
 
-    def tell(self, waiting: Waiting, emit: Emit) -> None:
-        if self._was_given or waiting.share < WORTH_TELLING:
+    def tell(self, waiting: Waiting | None, emit: Emit) -> None:
+        if self._was_given or waiting is None or waiting.share < WORTH_TELLING:
             return
         self._was_given = True
         emit(NoticeGiven("context", str(_words(waiting))))

@@ -1,0 +1,70 @@
+"""Outdated command results in messages of another program, replaced by one line in a copy: the rule of `prune`, by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from dragoman.base.clock import now_ms as clock_ms
+from dragoman.base.words import say
+from dragoman.context.prune import THE_RULE, prune_outdated
+from dragoman.context.settings import PruneRule
+from dragoman.context.view import PLACEHOLDER
+from dragoman.values.errors import InputError
+
+_FIELDS = ("role", "timestamp", "messageStatus", "content")
+_IN_MS = 1e11
+"""Milliseconds since 1970, surely: as seconds, the year 5138."""
+_APART = 100.0
+"""Beside such a time, one so many times smaller is in seconds."""
+
+
+def simplify_outdated_results(
+    messages: Iterable[Mapping[str, Any]],
+    now_ms: float | None = None,
+    *,
+    rule: PruneRule = THE_RULE,
+    placeholder: str = PLACEHOLDER,
+) -> list[dict[str, Any]]:
+    """Replace outdated command results by one line, in a copy: `simplifyOutdatedTerminalResults` of the founding documents.
+
+    A message is a dict with `role`, `content` and, where the role is `tool`, `timestamp` (milliseconds since 1970) and perhaps
+    `messageStatus`. A tool's message is a command's if its content is a JSON object with `stdout`, `stderr` or `exitCode`. It is replaced
+    if it is older than 15 minutes, not among the five newest of any tool, and no error: it does not begin with `Error:`, its status is not
+    `error`, nothing was written to stderr, and the exit code, if there is one, is 0. Everything else about a message stays. One without a
+    timestamp, or with one that is no number, stays as it is, as does one from the future: a clock that went back makes nothing outdated.
+
+    The messages given are never changed. `now_ms`: the clock, unless told. Raises InputError for what is no message, and where a time is
+    in seconds.
+    """
+    if isinstance(messages, Mapping) or not isinstance(messages, Iterable):
+        raise InputError(say("context.not_messages", kind=type(messages).__name__))
+    given, now = list(messages), _checked_now(now_ms)
+    for place, message in enumerate(given):
+        _require_message(message, place, now)
+
+    copies = [deepcopy(dict(message)) for message in given]
+    for position in prune_outdated([{name: message.get(name) for name in _FIELDS} for message in given], now, rule):
+        content = copies[position]["content"]
+        if not isinstance(content, str) or len(content) > len(placeholder):
+            copies[position]["content"] = placeholder
+    return copies
+
+
+def _checked_now(now_ms: float | None) -> float:
+    if now_ms is None:
+        return clock_ms()
+    if isinstance(now_ms, bool) or not isinstance(now_ms, int | float) or not 0 <= now_ms < float("inf"):
+        raise InputError(say("context.time_unusable", now=repr(now_ms)))
+    return now_ms
+
+
+def _require_message(message: object, place: int, now: float) -> None:
+    if not isinstance(message, Mapping):
+        raise InputError(say("context.not_a_message", place=place, kind=type(message).__name__))
+    at = message.get("timestamp")
+    if message.get("role") != "tool" or isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < float("inf"):
+        return
+    if max(at, now) > _IN_MS and max(at, now) > _APART * min(at, now):
+        raise InputError(say("context.time_in_seconds", place=place, timestamp=float(at), now=float(now)))
