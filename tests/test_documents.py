@@ -139,11 +139,6 @@ def find(name: str) -> Any:
     return found
 
 
-def test_every_page_is_there() -> None:
-    named = re.findall(r"\]\(([\w.-]+\.md)", " ".join(in_turn("page")))
-    assert [each for each in named if not (ROOT / "docs" / each).is_file()] == []
-
-
 @pytest.mark.parametrize("document", ["000", "001", "002", "003", "004"])
 def test_every_line_runs(document: str, tmp_path: Path) -> None:
     """A comparison has to be true; `await` stands where it may in `python -m asyncio`."""
