@@ -82,7 +82,7 @@ screens: $(DEV) ## Drive the conversation in tmux and write what stands on the s
 
 # Programs that tests drive. Without them those tests are skipped, on a build machine they fail. Node, Rust, Maven, PostgreSQL and Docker
 # are not brought: their tests run where they are.
-PARTS := bash tmux zsh fish bubblewrap curl golang-go chromium
+PARTS := bash tmux zsh fish bubblewrap curl golang-go chromium faketime
 PROGRAM_OF_bubblewrap := bwrap
 PROGRAM_OF_golang-go := go
 MISSING_PARTS := $(strip $(foreach part,$(PARTS),$(if $(shell command -v $(or $(PROGRAM_OF_$(part)),$(part)) 2>/dev/null),,$(part))))
@@ -92,7 +92,7 @@ INSTALL_PARTS = apt-get update -qq && for part in $(MISSING_PARTS); do \
 	if apt-cache show --no-all-versions $$part 2>/dev/null | grep -q ^Filename; then found="$$found $$part"; else echo "There is no package $$part here: left out" >&2; fi; \
 	done; test -z "$$found" || apt-get install -y -qq --no-install-recommends $$found
 
-system-parts: ## Install the programs of the system that some tests drive: shells, tmux, the sandbox, Go, a browser (Debian and Ubuntu)
+system-parts: ## Install the programs of the system that some tests drive: shells, tmux, the sandbox, Go, a browser, a clock (Debian and Ubuntu)
 	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c '$(INSTALL_PARTS)',echo 'All are there: $(PARTS)')
 
 # The suite and a server, by the hashes in package-lock.json. Without them their tests are skipped, on a build machine they fail.

@@ -27,13 +27,15 @@ from typing import Any
 
 READ_BY_PYTHON = ("PYTHON", "LC_", "LANG")
 """How the names of variables begin that an interpreter reads when it starts."""
+READ_BY_LIBRARIES = ("LD_PRELOAD", "FAKETIME_")
+"""What is read when libraries are loaded, before the program: see shifted_clock.py."""
 LEFT_OUT = ("tui", "local", "testing", "traces", "httpx")
 """Parts that are not loaded ahead: what they bring is optional, or their presence is asked about."""
 REAL = os.environ.get("DRAGOMAN_TEST_STARTS") == "real" or sys.platform != "linux"
 """Read here: tests run without variables of ours."""
 
-_forking: list[tuple[str, subprocess.Popen[bytes]]] = []
-"""The process that has the program loaded, once it was needed, and its socket."""
+_forking: dict[str, tuple[str, subprocess.Popen[bytes]]] = {}
+"""The process that has the program loaded, once it was needed, and its socket: one for each library that is put before all others."""
 
 
 def can_be_forked(env: Mapping[str, str]) -> bool:
@@ -135,9 +137,11 @@ def run_prepared(
 
 
 def _socket(env: Mapping[str, str]) -> str:
-    if not _forking:
-        _forking.append(_load_program({name: value for name, value in env.items() if name == "PATH" or name.startswith(READ_BY_PYTHON)}))
-    return _forking[0][0]
+    before = env.get("LD_PRELOAD", "")
+    if before not in _forking:
+        kept = {name: value for name, value in env.items() if name == "PATH" or name.startswith((*READ_BY_PYTHON, *READ_BY_LIBRARIES))}
+        _forking[before] = _load_program(kept)
+    return _forking[before][0]
 
 
 def _load_program(env: dict[str, str]) -> tuple[str, subprocess.Popen[bytes]]:
@@ -152,7 +156,7 @@ def _load_program(env: dict[str, str]) -> tuple[str, subprocess.Popen[bytes]]:
 def end_prepared() -> None:
     """At the end of the tests."""
     while _forking:
-        process = _forking.pop()[1]
+        process = _forking.popitem()[1][1]
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
