@@ -59,6 +59,7 @@ def tool(
     *,
     name: str = "",
     description: str = "",
+    parameters: Mapping[str, Any] | None = None,
     read_only: bool = False,
     kind: ToolKind = "other",
     timeout_s: float | None = None,
@@ -70,6 +71,7 @@ def tool(
     *,
     name: str = "",
     description: str = "",
+    parameters: Mapping[str, Any] | None = None,
     read_only: bool = False,
     kind: ToolKind = "other",
     timeout_s: float | None = None,
@@ -82,6 +84,7 @@ def tool(
     *,
     name: str = "",
     description: str = "",
+    parameters: Mapping[str, Any] | None = None,
     read_only: bool = False,
     kind: ToolKind = "other",
     timeout_s: float | None = None,
@@ -90,6 +93,7 @@ def tool(
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """A function, sync or async, as a Tool: `@tool`, `@tool(read_only=True)` or `tool(function, name=…)`.
 
+    parameters: the JSON Schema of the arguments, in the place of the annotations; the function receives them by name as they were decoded.
     read_only: it changes nothing, so it may run in parallel and without approval. timeout_s: after so many seconds it is cancelled, and the
     model is told so. external: the function is never called; the run ends, and `agent.resume(results=…)` gives the result. polled: the
     model may call it again and again with the same arguments, to see whether something has changed, and that is not taken for going in
@@ -98,6 +102,7 @@ def tool(
     options: Any = {
         "name": name,
         "description": description,
+        "parameters": parameters,
         "read_only": read_only,
         "kind": kind,
         "timeout_s": timeout_s,
@@ -135,6 +140,7 @@ class FunctionTool(Generic[P, R]):
         *,
         name: str = "",
         description: str = "",
+        parameters: Mapping[str, Any] | None = None,
         read_only: bool = False,
         kind: ToolKind = "other",
         timeout_s: float | None = None,
@@ -146,24 +152,32 @@ class FunctionTool(Generic[P, R]):
             raise InputError(say("tools.function_without_name", function=repr(function)))
         check_name(name)
         about, parameter_texts = read_docstring(inspect.getdoc(function) or "" if hasattr(function, "__name__") else "")
-        parameters = _parameters(function, name)
+        taken = _parameters(function, name, is_open=parameters is not None)
         self._function: Callable[..., Any] = function
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
         self._is_external = external
-        self._positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
-        self._takes_show = parameters.pop(SHOW, None) is not None
+        self._positional = [key for key, parameter in taken.items() if parameter.kind is parameter.POSITIONAL_ONLY]
+        self._takes_show = taken.pop(SHOW, None) is not None
         hints = _hints(function, name)
-        self._context_key = _context_parameter(name, hints, parameters)
-        parameters.pop(self._context_key, None)
-        self._models = _pydantic_types(hints, parameters)
-        self._arguments = _arguments_type(name, hints | dict.fromkeys(self._models, Any), parameters, parameter_texts)
-        schema = _schema(self._arguments, name, parameters, self._models)
+        self._context_key = _context_parameter(name, hints, taken)
+        taken.pop(self._context_key, None)
+        self._models: dict[str, Typed[Any]] = {}
+        self._arguments: type[msgspec.Struct] | None = None
+        """What the arguments are converted to; None where the schema was given."""
+        if parameters is None:
+            self._models = _pydantic_types(hints, taken)
+            self._arguments = _arguments_type(name, hints | dict.fromkeys(self._models, Any), taken, parameter_texts)
+            schema = _schema(self._arguments, name, taken, self._models)
+        else:
+            from dragoman.tools.given_schema import checked_schema
+
+            schema = checked_schema(name, parameters, taken)
         self.timeout_s = _check_timeout(name, timeout_s)
         """How long it may run; 0: as long as it takes."""
         self.polled = polled
         """Whether calling it again with the same arguments is what it is for."""
         self.spec = ToolSpec.of(name, description or about, schema, kind=kind, read_only=read_only)
-        self._check_patterns = _pattern_check(schema)
+        self._check_patterns = _pattern_check(schema) if parameters is None else None
         self.__name__ = name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -196,6 +210,10 @@ class FunctionTool(Generic[P, R]):
 
     def convert(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Decoded JSON as arguments of the function. Raises msgspec.ValidationError."""
+        if self._arguments is None:
+            from dragoman.tools.given_schema import check_arguments
+
+            return check_arguments(self.spec.schema, args)
         if self._check_patterns is not None:
             self._check_patterns(args)
         converted = msgspec.convert(args, self._arguments)
@@ -231,13 +249,14 @@ class FunctionTool(Generic[P, R]):
 # --- parameters ------------------------------------------------------------------------------------------------------------------
 
 
-def _parameters(function: Callable[..., Any], name: str) -> dict[str, Parameter]:
+def _parameters(function: Callable[..., Any], name: str, *, is_open: bool = False) -> dict[str, Parameter]:
+    """`is_open`: the schema is given, so `**arguments` may take what it names."""
     try:
         parameters = dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
         raise InputError(say("tools.function_signature", name=name, reason=error)) from error
     for key, parameter in parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        if parameter.kind is parameter.VAR_POSITIONAL or (parameter.kind is parameter.VAR_KEYWORD and not is_open):
             raise InputError(say("tools.function_variadic", name=name, parameter=key))
     return parameters
 

@@ -18,6 +18,11 @@ TEXTS = {
     # --- functions as tools
     "tools.function_without_name": "{function} has no name that a tool could have; pass name=…",
     "tools.function_signature": "the signature of {name} cannot be read ({reason}); wrap it in a function of your own",
+    "tools.schema_not_object": "the parameters of {name} are not a JSON Schema of an object: {given}; "
+    "give {{'type': 'object', 'properties': {{…}}}}",
+    "tools.schema_not_json": "the parameters of {name} cannot be written as JSON: {reason}",
+    "tools.schema_unknown": "the parameters of {name} name {fields}, which the function does not take; add it, or take **arguments",
+    "tools.schema_missing": "{name} needs {fields}, which its parameters do not require; list it under required, or give it a default",
     "tools.function_variadic": "{name} takes *{parameter}, but a model needs each parameter by name; wrap it in a function of your own",
     "tools.function_parameters": "the parameters of {name} cannot be described to a model: {reason}",
     "tools.function_annotations": "the annotations of {name} cannot be read: {reason}",

@@ -18,6 +18,10 @@ TEXTS = {
     # --- functions as tools
     "tools.function_without_name": "{function} 没有可作工具名的名称；请传入 name=…",
     "tools.function_signature": "无法读取 {name} 的签名（{reason}）；请用您自己的函数包装它",
+    "tools.schema_not_object": "{name} 的 parameters 不是对象的 JSON Schema：{given}；请给出 {{'type': 'object', 'properties': {{…}}}}",
+    "tools.schema_not_json": "{name} 的 parameters 无法写成 JSON：{reason}",
+    "tools.schema_unknown": "{name} 的 parameters 中有 {fields}，但函数不接受它；请加上该参数，或接受 **arguments",
+    "tools.schema_missing": "{name} 需要 {fields}，但它的 parameters 没有要求它；请列在 required 中，或给它默认值",
     "tools.function_variadic": "{name} 接受 *{parameter}，但模型需要知道每个参数的名称；请用您自己的函数包装它",
     "tools.function_parameters": "无法向模型描述 {name} 的参数：{reason}",
     "tools.function_annotations": "无法读取 {name} 的注解：{reason}",
