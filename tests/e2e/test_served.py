@@ -15,9 +15,9 @@ from agents import make_agent
 from dragoman.loop.agent import Agent
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import Connection, connect
-from dragoman.text_tools.constrained import constrain_request
 from dragoman.text_tools.wrapper import TextTools
 from dragoman.values import errors
+from dragoman.values.bound_answer import constrain_request
 from dragoman.values.events import PromptRead, ResponseFinished, ResponseStarted, StreamEvent, TextDelta, UsageUpdated
 from dragoman.values.messages import FinishReason, Request, Settings, ToolSpec, user
 from dragoman.values.schema import problems

@@ -18,10 +18,11 @@ from dragoman.testing.script_steps import CallStep as NativeCall
 from dragoman.testing.script_steps import Finish, Say, Step, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.call_note import read_note
-from dragoman.text_tools.constrained import PartialAnswer, call_schema, constrain_request, is_constrained, words_so_far
+from dragoman.text_tools.constrained import PartialAnswer, words_so_far
 from dragoman.text_tools.detector import Detector
 from dragoman.text_tools.options import TextOptions
 from dragoman.text_tools.wrapper import TextTools
+from dragoman.values.bound_answer import call_schema, constrain_request, is_constrained
 from dragoman.values.events import ResponseFinished, TextDelta, ToolCallReady
 from dragoman.values.messages import FinishReason, Request, Response, ToolCall, ToolSpec, assistant, user
 from dragoman.values.schema import problems

@@ -10,6 +10,7 @@ kept for each range of windows that sees the same, so a change of model only sel
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import assert_never
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from dragoman.context.shown import ByWindow, Item, Placeholders, Shown, ShownResult
 from dragoman.context.tokens import Meter, message_tokens, text_tokens, tools_tokens
 from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, ToolSpec
+from dragoman.values.notes import UNREADABLE, is_note
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
     About,
@@ -66,6 +68,8 @@ class View:
         self.boundary = ""
         """What the user has said of the boundary around commands: see Configured."""
         self._retry_temperature: float | None = None
+        self._unreadable_seq = 0
+        """The last answer that was rejected because its call could not be read."""
         self._fed: dict[int, tuple[Entry, int]] = {}
         """By seq: the entry, and the seq it followed. After a rewind that is not the one before it."""
         self._head = 0
@@ -144,10 +148,34 @@ class View:
 
     @property
     def request(self) -> Request:
-        settings = self.settings
-        if self._retry_temperature is not None:
-            settings = msgspec.structs.replace(settings, temperature=self._retry_temperature)
-        return Request(self.model, self.messages, self.system, self.tools, settings, self.session_id, omit=self.omit)
+        settings, choice = self.settings, self._tool_choice()
+        if self._retry_temperature is not None or choice != settings.tool_choice:
+            temperature = settings.temperature if self._retry_temperature is None else self._retry_temperature
+            settings = msgspec.structs.replace(settings, temperature=temperature, tool_choice=choice)
+        request = Request(self.model, self.messages, self.system, self.tools, settings, self.session_id, omit=self.omit)
+        if self._unreadable_seq and choice != "none" and self._is_unreadable_last():
+            from dragoman.values.bound_answer import constrain_request
+
+            return constrain_request(request)
+        return request
+
+    def _tool_choice(self) -> str:
+        """The choice that is set. Where the model must answer in words it is none; where it has just called, it may choose: as long as it
+        must call, it cannot answer."""
+        choice = self.settings.tool_choice
+        for item in reversed(self.items):
+            if item.about == "answer_now":
+                return "none"
+            if item.message.results or (item.message.role == "user" and not is_note(item.about)):
+                break
+        last = self.items[-1].message if self.items else None
+        has_called = last is not None and (bool(last.results) or last.role == "assistant")
+        return "auto" if has_called and choice not in ("", "auto", "none") else choice
+
+    def _is_unreadable_last(self) -> bool:
+        """Whether nothing but notes has come since the model failed again and again to write a call that can be read."""
+        later = takewhile(lambda item: item.seq > self._unreadable_seq, reversed(self.items))
+        return all(is_note(item.about) for item in later)
 
     def messages_for(self, window: int) -> tuple[Message, ...]:
         """What a model with this window would be sent, were it the current one."""
@@ -188,6 +216,8 @@ class View:
             case AnswerRejected(said_seq=said_seq):
                 self._reject(said_seq)
                 self._retry_temperature = entry.retry_temperature
+                if entry.reason == UNREADABLE:
+                    self._unreadable_seq = said_seq
             case Pruned(call_ids=call_ids):
                 pruned = frozenset(call_ids)
                 self._change(entry.window, lambda shown: shown.prune(pruned, self.placeholders))

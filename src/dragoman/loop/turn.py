@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-import msgspec
-
 from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
@@ -33,14 +31,13 @@ from dragoman.values.events import (
     TurnEvent,
     TurnFinished,
 )
-from dragoman.values.messages import FinishReason, Message, Request, Response, user
-from dragoman.values.notes import CUT_NOTE, EMPTY_NOTE, MALFORMED_NOTE
+from dragoman.values.messages import FinishReason, Message, Response, user
+from dragoman.values.notes import CUT_NOTE, EMPTY_NOTE, MALFORMED_NOTE, UNREADABLE
 from dragoman.values.partial import Arrived, Pieces
 from dragoman.values.parts import says_something
 from dragoman.values.record import Said
 from dragoman.values.usage import Usage, usage_told
 
-UNREADABLE = "the model wrote a tool call that could not be read"
 UNREADABLE_TRIES = 2
 """How often a model that writes calls as text is told in one turn what is wrong with one."""
 _SHOWN = (TextDelta, ThoughtDelta, PromptRead, ResponseStarted, CitationAdded, Retrying, RequestDelayed)
@@ -106,7 +103,7 @@ class Turn:
         while True:
             await history.sync()
             finished: Response | None = None
-            async with aclosing(self._attempt(is_bound=unreadable > UNREADABLE_TRIES)) as events:
+            async with aclosing(self._attempt()) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
                         yield event
@@ -139,12 +136,12 @@ class Turn:
                 yield TextDelta(pieces.text)
             await self._policy.sleep(self._policy.delay_s)
 
-    async def _attempt(self, *, is_bound: bool) -> AsyncGenerator[StreamEvent, None]:
+    async def _attempt(self) -> AsyncGenerator[StreamEvent, None]:
         """The provider's stream. What came of an answer that broke off is recorded, and rejected."""
         arrived, broken, may_have_cost = self.arrived, "broken off", True
         arrived.begin()
         try:
-            async with aclosing(self._model.stream(self._request(is_bound))) as events:
+            async with aclosing(self._model.stream(self._history.request)) as events:
                 async for event in events:
                     if isinstance(event, Retrying):
                         self._record_broken(event.reason, event.may_have_cost)
@@ -164,22 +161,6 @@ class Turn:
             self._record_broken(broken, may_have_cost)
             arrived.finish()
             raise
-
-    def _request(self, is_bound: bool) -> Request:
-        request = self._history.request
-        choice = request.settings.tool_choice
-        if self._reminder is not None:
-            choice = "none"
-        elif choice not in ("", "auto", "none") and self._after_results():
-            choice = "auto"  # it has called; as long as it must call, it cannot answer
-        if choice != request.settings.tool_choice:
-            settings = msgspec.structs.replace(request.settings, tool_choice=choice)
-            request = msgspec.structs.replace(request, settings=settings)
-        if is_bound and self._reminder is None:
-            from dragoman.text_tools.constrained import constrain_request
-
-            return constrain_request(request)
-        return request
 
     # --- recording an answer
 

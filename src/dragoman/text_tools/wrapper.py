@@ -17,7 +17,6 @@ import msgspec
 
 from dragoman.base.words import sentence_of
 from dragoman.text_tools.answering import AnswerReader, BoundAnswerReader, ReaderOptions
-from dragoman.text_tools.constrained import constrain_request, is_constrained
 from dragoman.text_tools.dialect_table import find_dialect
 from dragoman.text_tools.no_think import words_for
 from dragoman.text_tools.options import TextOptions
@@ -25,6 +24,7 @@ from dragoman.text_tools.parser import StreamParser
 from dragoman.text_tools.prompt import render_bound_prompt, render_prompt
 from dragoman.text_tools.rewriting import rewrite
 from dragoman.text_tools.toolset import Toolset
+from dragoman.values.bound_answer import constrain_request, is_constrained
 from dragoman.values.contracts import HttpRequest, Provider
 from dragoman.values.errors import InputError
 from dragoman.values.events import Retrying, StreamEvent

@@ -51,3 +51,7 @@ def is_setup(about: About) -> bool:
 def is_note(about: About) -> bool:
     """Whether the program said this during a conversation, rather than the user."""
     return about not in ("", "environment")
+
+
+UNREADABLE = "the model wrote a tool call that could not be read"
+"""Why an answer was rejected. The next one is asked for under a schema."""
