@@ -74,7 +74,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"settings": dm.Settings(max_output_tokens=0)},
         "settings.max_output_tokens must be a whole number of at least 1, not 0",
     ),
-    "thinking as a text": ({"settings": dm.Settings(thinking="high")}, "settings.thinking must be a dragoman.Thinking, not 'high'"),  # type: ignore[arg-type]
     "an effort": ({"settings": dm.Settings(thinking=dm.Thinking("huge"))}, "settings.thinking.effort must be one of 'off', 'low'"),  # type: ignore[arg-type]
     "one stop text instead of several": ({"settings": dm.Settings(stop="END")}, "settings.stop must be a list or tuple, not 'END'"),  # type: ignore[arg-type]
     "limits as a number": ({"limits": 10}, "limits must be a dragoman.Limits, not 10"),

@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from operator import call
 from os import PathLike
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
 from weakref import ref
 
 import msgspec
@@ -214,15 +214,43 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     top_k: int | None = None
     max_output_tokens: int | None = None
     thinking: Thinking | None = None
+    """A bool, an effort or a budget in tokens may be given as well: True, "high", 8000."""
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the name of the one tool to call."""
     response_mime: str = ""
     response_schema: str = ""
-    """JSON Schema the answer must fit, as JSON text."""
+    """JSON Schema the answer must fit, as JSON text. A dict or a type may be given."""
     search: bool = False
     """Let the service search the web by itself, if it can."""
     stop: tuple[str, ...] = ()
     """Texts before which the answer ends, where the model has such."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            temperature: float | None = None,
+            top_p: float | None = None,
+            top_k: int | None = None,
+            max_output_tokens: int | None = None,
+            thinking: Thinking | Effort | bool | int | None = None,
+            tool_choice: str = "auto",
+            response_mime: str = "",
+            response_schema: str | Mapping[str, Any] | type = "",
+            search: bool = False,
+            stop: tuple[str, ...] = (),
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        thinking, schema = self.thinking, self.response_schema
+        if (thinking is None or isinstance(thinking, Thinking)) and isinstance(schema, str):
+            return
+        from dragoman.values.plain_settings import read_schema, read_thinking
+
+        if not isinstance(schema, str):
+            msgspec.structs.force_setattr(self, "response_schema", read_schema(schema))
+        if thinking is not None and not isinstance(thinking, Thinking):
+            msgspec.structs.force_setattr(self, "thinking", Thinking(**read_thinking(thinking, get_args(Effort))))
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,6 +4,9 @@ TEXTS = {
     "values.or": " or ",
     "values.no_counting": "{name} does not count tokens",
     "values.no_embeddings": "{name} makes no embeddings",
+    "values.thinking_wrong": "settings.thinking is a Thinking, True or False, one of {efforts}, or a budget in tokens, not {given}",
+    "values.schema_not_json": "the schema cannot be written as JSON: {reason}",
+    "values.schema_wrong": "settings.response_schema is JSON text, a dict or a type, not {given}",
     "values.wrong_role": "Role must be user or assistant, but got {role!r} in message {position}. {instead}.",
     "values.not_content": "{given} cannot be said to a model: give a text, a part such as dragoman.Blob, a message, or a list of these",
     "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; put earlier messages into a "

@@ -5,6 +5,9 @@ TEXTS = {
     "values.provider_error": "{where}{message}{status}{request}",
     "values.no_counting": "{name} 不统计 token",
     "values.no_embeddings": "{name} 不提供嵌入",
+    "values.thinking_wrong": "settings.thinking 应为 Thinking、True 或 False、{efforts} 之一，或 token 预算，而不是 {given}",
+    "values.schema_not_json": "该 schema 无法写成 JSON：{reason}",
+    "values.schema_wrong": "settings.response_schema 应为 JSON 文本、字典或类型，而不是 {given}",
     "values.wrong_role": "role 必须是 user 或 assistant，但消息 {position} 中是 {role!r}。{instead}。",
     "values.not_content": "{given} 无法发给模型：请给出文本、部分（如 dragoman.Blob）、消息，或由它们组成的列表",
     "values.prompt_of_assistant": "提示是用户说的话，但其中一条消息的 role 是 assistant；"
