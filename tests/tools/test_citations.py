@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import next_boundary
-from dragoman.tools.citations import CitedText, cite, source_list
+from dragoman.tools.citations import CitedText, cite, read_supports, source_list
 from dragoman.values.messages import Source
 
 WEATHER = "今天北京天气晴朗，最高温度25度，适合户外活动。"
@@ -245,6 +245,19 @@ def test_no_character_is_parted_and_markers_ascend(answer: tuple[list[str], list
 
 
 @given(grounded())
+def test_supports_as_data_are_passages_of_the_answer(answer: tuple[list[str], list[Any]]) -> None:
+    """Each stands where it says, ends where its marker stands at the earliest, and its sources exist."""
+    parts, supports = answer
+    text = "".join(parts)
+    found = read_supports(parts, supports, PAGES)
+    assert all(text[each.start : each.end] == each.text for each in found)
+    assert all(0 <= each.start <= each.end <= len(text) for each in found)
+    assert all(each.sources and set(each.sources) <= {1, 2, 3} for each in found)
+    marked = {int(number) for number in re.findall(r"\[([123])\]", cite(parts, supports, PAGES).text)}
+    assert marked == {number for each in found for number in each.sources}
+
+
+@given(grounded())
 def test_the_order_of_supports_makes_no_difference(answer: tuple[list[str], list[Any]]) -> None:
     parts, supports = answer
     assert cite(parts, supports, PAGES) == cite(parts, list(reversed(supports)), PAGES)
@@ -277,6 +290,7 @@ json_values = st.recursive(
 @given(texts, st.lists(json_values, max_size=6), st.lists(json_values, max_size=6))
 def test_nothing_a_service_says_raises(text: str, supports: list[Any], chunks: list[Any]) -> None:
     assert len(cite(text, supports, chunks).sources) == len(chunks)
+    assert all(each.sources for each in read_supports(text, supports, chunks))
 
 
 def test_lone_surrogates_are_text_too() -> None:

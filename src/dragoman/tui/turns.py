@@ -238,6 +238,9 @@ class Turns:
     async def _show_failure_of(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
+        except asyncio.CancelledError:
+            self._screen.message(say("conversation.stopped"), "yellow")
+            raise
         except DragomanError as error:
             self._screen.message(say("run_failed", message=error), "red")
 
