@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,27 +16,16 @@ from dragoman.context.shown import ByWindow, holds
 from dragoman.context.tokens import text_tokens, tools_tokens
 from dragoman.values.messages import ToolSpec
 from dragoman.values.record import (
-    AnswerRejected,
     Compressed,
     Configured,
     Entry,
-    FieldRefused,
-    FilesChanged,
-    FilesRestored,
     Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
     Rewound,
     Said,
-    Spent,
-    Started,
-    Titled,
-    ToolDecided,
-    ToolFinished,
-    ToolPostponed,
-    ToolStarted,
-    Unknown,
+    fold,
 )
 from dragoman.values.usage import Usage
 
@@ -209,6 +198,7 @@ class Cache:
 
     # --- feeding
 
+    @fold("cache")
     def feed(self, entry: Entry) -> None:
         match entry:
             case Configured():
@@ -230,24 +220,8 @@ class Cache:
                 self._change(entry, tried_tokens=tokens or NO_TOKENS)
             case Rewound(to_seq=to_seq):
                 self._rewind(entry, to_seq)
-            case (
-                Started()
-                | Said()
-                | AnswerRejected()
-                | ToolStarted()
-                | ToolPostponed()
-                | ToolDecided()
-                | ToolFinished()
-                | FilesChanged()
-                | FilesRestored()
-                | Spent()
-                | Titled()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass  # changes neither what was sent nor what will be
             case _:
-                assert_never(entry)
+                pass
         self._previous_ms = entry.timestamp_ms
 
     def _change(self, entry: Entry, **changes: object) -> None:

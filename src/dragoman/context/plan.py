@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, assert_never, get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -13,27 +13,16 @@ from dragoman.context.plan_items import Kind, PlanItem, items_of
 from dragoman.context.shown import ByWindow
 from dragoman.context.view import View
 from dragoman.values.record import (
-    AnswerRejected,
     Compressed,
     Configured,
     Entry,
-    FieldRefused,
-    FilesChanged,
-    FilesRestored,
     Kept,
     ModelChanged,
     NotCompressed,
     Pruned,
-    Rewound,
     Said,
     Spent,
-    Started,
-    Titled,
-    ToolDecided,
-    ToolFinished,
-    ToolPostponed,
-    ToolStarted,
-    Unknown,
+    fold,
     usage_of,
 )
 from dragoman.values.usage import Prices, Usage
@@ -248,6 +237,7 @@ def _cache_plan(items: Sequence[PlanItem], total: int, cache: Cache, rates: Rate
     return CachePlan(expected, alive, broken, usage.cache_read_tokens, usage.input_tokens, last.timestamp_ms, until_ms if alive else 0)
 
 
+@fold("savings")
 def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
     prunings: list[Pruning] = []
     gone, window, not_sent = ByWindow.of(0), 0, 0
@@ -264,26 +254,8 @@ def _savings(items: Sequence[PlanItem], entries: Sequence[Entry]) -> Savings:
                 window = entry.window
             case Said(usage=Usage()):
                 not_sent += gone.at(window)
-            case (
-                Started()
-                | Said()
-                | AnswerRejected()
-                | ToolStarted()
-                | ToolPostponed()
-                | ToolDecided()
-                | ToolFinished()
-                | FilesChanged()
-                | FilesRestored()
-                | NotCompressed()
-                | Spent()
-                | Rewound()
-                | Titled()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass
             case _:
-                assert_never(entry)
+                pass
     pruned = [item for item in items if item.state == "pruned"]
     fewer = sum(item.whole_tokens - item.tokens for item in pruned)
     return Savings(len(pruned), fewer, not_sent, sum(each.premium_tokens for each in prunings), tuple(prunings))
@@ -305,6 +277,7 @@ def _costs(
     return Costs(next_usd, sum(known) if known or not paid else None, is_whole, waiting_usd)
 
 
+@fold("costs")
 def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
     """Deployment, model and usage of everything that was paid for."""
     deployment = model = ""
@@ -316,25 +289,8 @@ def _paid_usage(entries: Sequence[Entry]) -> Iterator[tuple[str, str, Usage]]:
                 where = entry.deployment if isinstance(entry, Spent) else ""
                 if (usage := usage_of(entry)) is not None:
                     yield where or deployment, entry.model or model, usage
-            case (
-                Started()
-                | AnswerRejected()
-                | ToolStarted()
-                | ToolPostponed()
-                | ToolDecided()
-                | ToolFinished()
-                | FilesChanged()
-                | FilesRestored()
-                | Pruned()
-                | Kept()
-                | Rewound()
-                | Titled()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass
             case _:
-                assert_never(entry)
+                pass
 
 
 def _next(decision: Decision | None) -> Next:

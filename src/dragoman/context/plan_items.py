@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -18,27 +18,12 @@ from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import INTERRUPTED, call_in_words, part_to_string
 from dragoman.values.record import (
     About,
-    AnswerRejected,
     Compressed,
-    Configured,
     Entry,
-    FieldRefused,
-    FilesChanged,
-    FilesRestored,
-    Kept,
-    ModelChanged,
-    NotCompressed,
     Pruned,
-    Rewound,
     Said,
-    Spent,
-    Started,
-    Titled,
-    ToolDecided,
     ToolFinished,
-    ToolPostponed,
-    ToolStarted,
-    Unknown,
+    fold,
 )
 
 Kind = Literal[
@@ -210,6 +195,7 @@ def _summary(entry: Compressed, raw: float) -> _Piece:
 # --- left out of the request
 
 
+@fold("left_out")
 def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
     shown = {(item.seq, id(item.message)) for item in view.items}
     shown |= {_place_of(entry) for entry in path.entries if isinstance(entry, Said) and (0, id(entry.message)) in shown}
@@ -227,31 +213,8 @@ def _left_out_pieces(view: View, path: Path) -> Iterator[tuple[_Place, _Piece]]:
             case ToolFinished(result=result) if homes.get(entry.seq) not in results_shown:
                 [piece] = _pieces(Message("user", (result,)), part_tokens(result))
                 yield (homes.get(entry.seq, entry.seq), _RESULTS, 0), _left_out_piece(entry, piece, _result_marks(entry, path, homes))
-            case (
-                Started()
-                | Configured()
-                | Said()
-                | AnswerRejected()
-                | ToolStarted()
-                | ToolPostponed()
-                | ToolDecided()
-                | ToolFinished()
-                | FilesChanged()
-                | FilesRestored()
-                | Pruned()
-                | Kept()
-                | Compressed()
-                | NotCompressed()
-                | Spent()
-                | ModelChanged()
-                | Rewound()
-                | Titled()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass
             case _:
-                assert_never(entry)
+                pass
     yield from _unfinished_calls(path, results_shown)
 
 

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, assert_never
+from typing import Literal
 
-from dragoman.context.shown import holds
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
     Configured,
     Entry,
-    FieldRefused,
     FilesChanged,
-    FilesRestored,
     Kept,
-    ModelChanged,
-    NotCompressed,
     Pruned,
     Rewound,
     Said,
-    Spent,
-    Started,
-    Titled,
-    ToolDecided,
     ToolFinished,
-    ToolPostponed,
-    ToolStarted,
-    Unknown,
+    fold,
 )
 
 Batch = dict[str, ToolFinished | None]
@@ -83,6 +72,7 @@ class Path:
         """The summary that replaced a message: `seq` is the message's place, `since` the entry it came with."""
         return next((each for each in self.compressions if each.seq > since and each.after_seq < seq <= each.through_seq), None)
 
+    @fold("path")
     def _take(self, entry: Entry) -> None:
         match entry:
             case Said():
@@ -104,8 +94,6 @@ class Path:
                 if said_seq == self._open_seq:
                     self.void |= {finished.seq: entry for finished in self.open.values() if finished is not None}
                     self.open = {}
-            case Pruned() | Compressed() if not holds(entry.window, self._window):
-                pass
             case Pruned(call_ids=call_ids):
                 for call_id in call_ids:
                     self._prunings.setdefault(call_id, []).append(entry)
@@ -119,23 +107,8 @@ class Path:
                 self._written_last |= dict.fromkeys((each.path for each in files), entry.seq)
             case Configured():
                 self.configured = entry
-            case (
-                Started()
-                | ToolStarted()
-                | ToolPostponed()
-                | ToolDecided()
-                | FilesRestored()
-                | NotCompressed()
-                | Spent()
-                | ModelChanged()
-                | Rewound()
-                | Titled()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass
             case _:
-                assert_never(entry)
+                pass
 
     def _close(self, seq: int) -> None:
         if self.open:

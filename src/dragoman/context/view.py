@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import takewhile
-from typing import assert_never
 
 import msgspec
 
@@ -28,22 +27,16 @@ from dragoman.values.record import (
     Configured,
     Entry,
     FieldRefused,
-    FilesChanged,
-    FilesRestored,
     Kept,
     ModelChanged,
-    NotCompressed,
     Pruned,
     Rewound,
     Said,
-    Spent,
-    Started,
-    Titled,
     ToolDecided,
     ToolFinished,
     ToolPostponed,
     ToolStarted,
-    Unknown,
+    fold,
 )
 
 PLACEHOLDER = "此命令返回内容已过时"
@@ -194,6 +187,7 @@ class View:
         """What stands for the results of commands that were pruned."""
         return self.placeholders.commands
 
+    @fold("view")
     def _apply(self, entry: Entry) -> None:
         match entry:
             case Configured():
@@ -234,10 +228,8 @@ class View:
             case ToolStarted(call_id=call_id) | ToolPostponed(call_id=call_id) | ToolDecided(call_id=call_id):
                 if call_id in self._waiting:
                     self._move_call(entry)
-            case Started() | FilesChanged() | FilesRestored() | NotCompressed() | Spent() | Titled() | Unknown():
-                pass  # does not affect what the model sees
             case _:
-                assert_never(entry)
+                pass
 
     def _look(self, window: int) -> None:
         self.window = window

@@ -9,7 +9,7 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -24,29 +24,13 @@ from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
 from dragoman.values.parts import call_in_words
 from dragoman.values.record import (
-    AnswerRejected,
     Compressed,
-    Configured,
     Entry,
-    FieldRefused,
-    FilesChanged,
-    FilesRestored,
-    Kept,
-    ModelChanged,
-    NotCompressed,
-    Pruned,
-    Rewound,
     Said,
-    Spent,
-    Started,
-    Titled,
-    ToolDecided,
     ToolFinished,
-    ToolPostponed,
-    ToolStarted,
-    Unknown,
     decode_entry,
     encode_entry,
+    fold,
 )
 from dragoman.values.usage import Usage
 
@@ -221,6 +205,7 @@ def _collect_blobs(entries: Iterable[Entry], blobs: BlobStore | None) -> dict[st
     return carried
 
 
+@fold("blobs")
 def _parts_of(entry: Entry) -> Iterable[Part]:
     match entry:
         case Said(message=message) | Compressed(summary=message):
@@ -228,28 +213,8 @@ def _parts_of(entry: Entry) -> Iterable[Part]:
                 yield from part.content if isinstance(part, ToolResult) else (part,)
         case ToolFinished(result=result):
             yield from result.content
-        case (
-            Started()
-            | Configured()
-            | AnswerRejected()
-            | ToolStarted()
-            | ToolPostponed()
-            | ToolDecided()
-            | FilesChanged()
-            | FilesRestored()
-            | Pruned()
-            | Kept()
-            | NotCompressed()
-            | Spent()
-            | ModelChanged()
-            | Rewound()
-            | Titled()
-            | FieldRefused()
-            | Unknown()
-        ):
-            pass
         case _:
-            assert_never(entry)
+            pass
 
 
 # --- gemini-cli's ConversationRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, assert_never
+from typing import BinaryIO
 
 import msgspec
 
@@ -17,27 +17,13 @@ from dragoman.sessions.upgrade import Upgrader
 from dragoman.values.errors import InputError
 from dragoman.values.notes import is_note, is_setup
 from dragoman.values.record import (
-    AnswerRejected,
-    Compressed,
     Configured,
     Entry,
-    FieldRefused,
-    FilesChanged,
-    FilesRestored,
-    Kept,
     ModelChanged,
-    NotCompressed,
-    Pruned,
-    Rewound,
     Said,
-    Spent,
     Started,
     Titled,
-    ToolDecided,
-    ToolFinished,
-    ToolPostponed,
-    ToolStarted,
-    Unknown,
+    fold,
     usage_of,
 )
 from dragoman.values.usage import Usage
@@ -178,6 +164,7 @@ class _Fold:
             return
         self._take(entry)
 
+    @fold("summary")
     def _take(self, entry: Entry) -> None:
         self._entries += 1
         self._last_seq = entry.seq
@@ -194,26 +181,8 @@ class _Fold:
                 self._collect(entry.seq, "title", title)
             case Said():
                 self._say(entry)
-            case (
-                AnswerRejected()
-                | ToolStarted()
-                | ToolPostponed()
-                | ToolDecided()
-                | ToolFinished()
-                | FilesChanged()
-                | FilesRestored()
-                | Pruned()
-                | Kept()
-                | Compressed()
-                | NotCompressed()
-                | Spent()
-                | Rewound()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass
             case _:
-                assert_never(entry)
+                pass
 
     def _say(self, entry: Said) -> None:
         role, text = entry.message.role, entry.message.text

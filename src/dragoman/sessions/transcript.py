@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
@@ -19,23 +19,20 @@ from dragoman.values.record import (
     Configured,
     Entry,
     FieldRefused,
-    FilesChanged,
     FilesRestored,
     Kept,
     ModelChanged,
-    NotCompressed,
     Pruned,
     Rewound,
     Said,
-    Spent,
     Started,
     Titled,
-    ToolDecided,
     ToolFinished,
     ToolOutcome,
     ToolPostponed,
     ToolStarted,
     Unknown,
+    fold,
     usage_of,
 )
 from dragoman.values.usage import Usage
@@ -163,6 +160,7 @@ class _TranscriptReader:
         self._directories: tuple[str, ...] = ()
         self._usage = Usage()
 
+    @fold("transcript")
     def take(self, entry: Entry) -> None:
         self._usage += usage_of(entry) or Usage()
         match entry:
@@ -200,10 +198,8 @@ class _TranscriptReader:
                 self._note(entry, "unknown", json)
             case FieldRefused():
                 self._note(entry, "field_refused", f"{entry.deployment}/{entry.model}: {entry.field}")
-            case AnswerRejected() | ToolDecided() | FilesChanged() | NotCompressed() | Spent():
-                pass
             case _:
-                assert_never(entry)
+                pass
 
     def finish(self, entries: Sequence[Entry]) -> Transcript:
         return Transcript(

@@ -13,7 +13,6 @@ from hashlib import sha256
 from itertools import pairwise
 from os.path import dirname
 from stat import S_IFMT, S_ISDIR, S_ISLNK
-from typing import assert_never
 
 import msgspec
 
@@ -24,28 +23,15 @@ from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, r
 from dragoman.values.contracts import BlobStore
 from dragoman.values.notes import is_note
 from dragoman.values.record import (
-    AnswerRejected,
-    Compressed,
-    Configured,
     Entry,
-    FieldRefused,
     FileChange,
     FilesChanged,
     FilesRestored,
-    Kept,
-    ModelChanged,
-    NotCompressed,
-    Pruned,
     Rewound,
     Said,
-    Spent,
-    Started,
-    Titled,
-    ToolDecided,
     ToolFinished,
     ToolPostponed,
-    ToolStarted,
-    Unknown,
+    fold,
 )
 
 PRIVATE = 0o600
@@ -54,6 +40,7 @@ PRIVATE = 0o600
 # --- which changes -------------------------------------------------------------------------------------------------------
 
 
+@fold("undo")
 def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
     """The changes that calls made to files and that were not undone, in order. What was imported does not count.
 
@@ -81,27 +68,8 @@ def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
                 ahead.pop(call_id, None)  # what it did before it was put off has an entry of its own
             case FilesRestored(seqs=seqs):
                 restored.update(seqs)
-            case (
-                Started()
-                | Configured()
-                | Said()
-                | AnswerRejected()
-                | ToolStarted()
-                | ToolDecided()
-                | Pruned()
-                | Kept()
-                | Compressed()
-                | NotCompressed()
-                | Spent()
-                | ModelChanged()
-                | Rewound()
-                | Titled()
-                | FieldRefused()
-                | Unknown()
-            ):
-                pass
             case _:
-                assert_never(entry)
+                pass
     changes += ahead.values()
     return sorted((change for change in changes if change.files and change.seq not in restored), key=lambda change: change.seq)
 

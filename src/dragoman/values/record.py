@@ -6,15 +6,27 @@ depends on the record alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
 from dragoman.base import jsontext
 from dragoman.values.messages import FinishReason, Message, SafetyRating, Settings, ToolResult, ToolSpec
 from dragoman.values.usage import Usage, usage_told
+
+Fold = Literal["view", "cache", "savings", "costs", "left_out", "path", "undo", "blobs", "summary", "transcript"]
+"""The functions that make something of the record, an entry at a time: what the model sees, the state of its cache, what pruning has saved,
+what it cost, what left the view, how the view came about, what can be undone, which bytes are needed, the line in a list of sessions, and
+what a person saw."""
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def fold(name: Fold) -> Callable[[_F], _F]:
+    """Mark the function that is this fold: it names the kinds of entries that it reads, and no others. `read_by` of each kind says the
+    same; `tests/values/test_folds.py` compares the two."""
+    return lambda function: function
 
 
 class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
@@ -25,6 +37,7 @@ class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
 class Started(_Entry, frozen=True, tag="started"):
     """The first entry of a session's log."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"summary", "transcript"})
     session_id: str
     project: str = ""
     """Hash of the folder it was started in, to find the sessions of one folder."""
@@ -48,6 +61,7 @@ class Started(_Entry, frozen=True, tag="started"):
 class Configured(_Entry, frozen=True, tag="configured"):
     """The configuration from here on: written when a session starts and whenever any of it changes."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "savings", "costs", "path", "summary", "transcript"})
     model: str
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
@@ -84,6 +98,9 @@ Empty for other speakers."""
 class Said(_Entry, frozen=True, tag="said"):
     """A prompt, an answer, or a note from the program. Tool results are ToolFinished."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset(
+        {"view", "cache", "savings", "costs", "left_out", "path", "blobs", "summary", "transcript"}
+    )
     message: Message
     model: str = ""
     usage: Usage | None = None
@@ -100,6 +117,7 @@ class Said(_Entry, frozen=True, tag="said"):
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
     """The answer at `said_seq` was invalid: it stays in the record, but not in the view."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "path"})
     said_seq: int
     reason: str
     retry_temperature: float | None = None
@@ -109,6 +127,7 @@ class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
 class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     """A call that is about to run; written before it does anything."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "transcript"})
     call_id: str
     name: str
     arguments: str = ""
@@ -123,6 +142,7 @@ WaitsFor = Literal["decision", "result"]
 class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
     """A call that waits, and will still wait when the session is opened again: for a person's decision, or for a result from outside."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "undo", "transcript"})
     call_id: str
     name: str
     waits_for: WaitsFor
@@ -142,6 +162,7 @@ class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
 class ToolDecided(_Entry, frozen=True, tag="tool_decided"):
     """What a person decided about a call that waited. It is on disk before the call starts."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view"})
     call_id: str
     allowed: bool
     arguments: str = ""
@@ -196,6 +217,7 @@ class CommandOutput(msgspec.Struct, frozen=True, omit_defaults=True):
 class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     """The one result of a call. A result's age counts from this entry's timestamp."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "left_out", "path", "undo", "blobs", "transcript"})
     result: ToolResult
     outcome: ToolOutcome = "finished"
     display: str = ""
@@ -227,6 +249,7 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
 class FilesChanged(_Entry, frozen=True, tag="files_changed"):
     """The changes a call made to files, so that they can be undone."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"path", "undo"})
     call_id: str
     files: tuple[FileChange, ...]
 
@@ -234,12 +257,14 @@ class FilesChanged(_Entry, frozen=True, tag="files_changed"):
 class FilesRestored(_Entry, frozen=True, tag="files_restored"):
     """Changes that were undone: the seqs of their FilesChanged entries."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"undo", "transcript"})
     seqs: tuple[int, ...]
 
 
 class Pruned(_Entry, frozen=True, tag="pruned"):
     """The results of these calls are replaced by a placeholder in the view."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "savings", "path", "transcript"})
     call_ids: tuple[str, ...]
     saved_tokens: int = 0
     reason: str = ""
@@ -255,6 +280,7 @@ class Kept(_Entry, frozen=True, tag="kept"):
     While `held`, no rule prunes them and no summary replaces them; without it, the choice is taken back, and the rules decide again.
     """
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "savings", "path", "transcript"})
     call_ids: tuple[str, ...]
     held: bool = True
     restored_tokens: int = 0
@@ -264,6 +290,7 @@ class Kept(_Entry, frozen=True, tag="kept"):
 class Compressed(_Entry, frozen=True, tag="compressed"):
     """The summary replaces everything after `after_seq`, up to and including `through_seq`."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "savings", "costs", "left_out", "path", "blobs", "transcript"})
     through_seq: int
     summary: Message
     original_tokens: int = 0
@@ -285,6 +312,7 @@ NoSummary = Literal["inflated", "empty", "truncated", "failed"]
 class NotCompressed(_Entry, frozen=True, tag="not_compressed"):
     """A compression that was tried but not applied, recorded so that it is not tried again at once."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"cache", "costs"})
     status: NoSummary
     tokens: int = 0
     """The size of the request when it was tried."""
@@ -297,6 +325,7 @@ class Spent(_Entry, frozen=True, tag="spent"):
     """Usage of a model request that left nothing else in the record, so that the total is complete: one that a tool made outside the
     conversation, or one for an answer of which nothing came."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"costs"})
     model: str
     usage: Usage
     what: str = ""
@@ -312,6 +341,7 @@ class Spent(_Entry, frozen=True, tag="spent"):
 class ModelChanged(_Entry, frozen=True, tag="model_changed"):
     """Another model answers from here on."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "savings", "costs", "summary", "transcript"})
     model: str
     deployment: str = ""
     window: int = 0
@@ -321,6 +351,7 @@ class ModelChanged(_Entry, frozen=True, tag="model_changed"):
 class FieldRefused(_Entry, frozen=True, tag="field_refused"):
     """A setting that a service refused for a model: requests to it leave the field out from here on."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "transcript"})
     deployment: str
     model: str
     field: str
@@ -331,18 +362,21 @@ class FieldRefused(_Entry, frozen=True, tag="field_refused"):
 class Rewound(_Entry, frozen=True, tag="rewound"):
     """Back to the state after `to_seq`."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "transcript"})
     to_seq: int
 
 
 class Titled(_Entry, frozen=True, tag="titled"):
     """The session has this title from here on."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"summary", "transcript"})
     title: str
 
 
 class Unknown(_Entry, frozen=True, tag="unknown"):
     """An entry of a kind this version does not know. It is kept as it is."""
 
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"transcript"})
     json: str
 
 
