@@ -36,7 +36,7 @@ ANY_MODEL = "gemini"
 """Whose tools and words are shown where no model can be chosen yet."""
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class FirstRequest(msgspec.Struct, frozen=True):
     """What a new session begins with."""
 
     plan: Plan
@@ -77,7 +77,7 @@ def _choose(setup: Setup) -> str:
         return ANY_MODEL
 
 
-async def _begin(setup: Setup, model: str) -> Beginning:
+async def _begin(setup: Setup, model: str) -> FirstRequest:
     catalog = catalog_of(setup)
 
     def offline(name: str, blobs: BlobStore) -> Provider:
@@ -99,7 +99,7 @@ async def _begin(setup: Setup, model: str) -> Beginning:
             prices_of=lambda deployment, model: profile.prices,
         )
         request = harness.session.model.provider.prepare(view.request) if view.messages else None
-        return Beginning(plan, view.messages, request, profile.known)
+        return FirstRequest(plan, view.messages, request, profile.known)
     finally:
         await close_agent(opened.agent)
 
@@ -113,7 +113,7 @@ def _ask_user(question: str, choices: Sequence[str]) -> str:
     raise AssertionError("nothing is run")
 
 
-def _print_request(begun: Beginning, *, as_json: bool) -> str | tuple[str, int]:
+def _print_request(begun: FirstRequest, *, as_json: bool) -> str | tuple[str, int]:
     if begun.request is None:
         return say("context_new_nothing") + "\n"
     if as_json:

@@ -20,7 +20,7 @@ from dragoman.extensions.mcp.contracts import OAuthSettings
 from dragoman.extensions.mcp.oauth_challenges import Challenge
 from dragoman.extensions.mcp.oauth_clients import Client, known_client, proof, reason_of, register
 from dragoman.extensions.mcp.oauth_discovery import Issuer, Resource, find_issuer, find_resource
-from dragoman.extensions.mcp.oauth_loopback import Redirects, Waiting
+from dragoman.extensions.mcp.oauth_loopback import AwaitedRedirect, Redirects
 from dragoman.extensions.mcp.oauth_requests import IssuerAnswer, Requests
 from dragoman.extensions.mcp.oauth_tokens import Grant, TokenStore
 from dragoman.extensions.mcp.oauth_urls import show
@@ -128,7 +128,7 @@ class SignIn:
 
     async def _open_place(
         self, stack: AsyncExitStack, redirects: Redirects, issuer: Issuer, scopes: tuple[str, ...]
-    ) -> tuple[Client, Waiting]:
+    ) -> tuple[Client, AwaitedRedirect]:
         """A place to come back to, and a client that may name it: many issuers take only the very redirect that was registered."""
         known = known_client(issuer, self._settings)
         if known is not None:

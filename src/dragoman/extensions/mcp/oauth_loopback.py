@@ -21,7 +21,7 @@ _HEAD_BYTES = 32_768
 _HEAD_S = 10.0
 
 
-class Waiting(Protocol):
+class AwaitedRedirect(Protocol):
     """A place that the browser can be sent back to."""
 
     @property
@@ -35,7 +35,7 @@ class Waiting(Protocol):
 class Redirects(Protocol):
     """How a user is asked to sign in."""
 
-    def open(self, redirect_uri: str) -> AbstractAsyncContextManager[Waiting]:
+    def open(self, redirect_uri: str) -> AbstractAsyncContextManager[AwaitedRedirect]:
         """A place at this URI; at any, if it is empty; at any port, if it names none. Raises OSError if the port is taken."""
         ...
 
@@ -60,7 +60,7 @@ class Browser:
         self._wait_s = wait_s
 
     @asynccontextmanager
-    async def open(self, redirect_uri: str) -> AsyncGenerator[Waiting, None]:
+    async def open(self, redirect_uri: str) -> AsyncGenerator[AwaitedRedirect, None]:
         host, port, path = read_redirect_uri(redirect_uri)
         place = _Place(host, path)
         server = await asyncio.start_server(place.converse, host, port, limit=_HEAD_BYTES)
