@@ -178,6 +178,7 @@ LATER = {
     "values.api_shapes": "only where a message is given as other APIs write it",
     "values.media": "only where bytes or a file are given",
     "values.bound_answer": "only where a model failed to write a call that can be read",
+    "values.media_types": "only where an image or a file is given, or a file is read",
     "values.pattern_steps": "only where a pattern has repeated groups",
     "policy.tool_rules": "only where there are rules",
     "providers.anthropic_schema": "only where the answer must be JSON",

@@ -182,7 +182,7 @@ class Agent(BetweenRuns, Generic[D, T]):
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
         if message is not None:
-            self._session.keep_bytes(message.parts)
+            message = self._session.take_media(message)
         typed = self._typed_answer(output)
         options = RunOptions(search, settings, budget, instructions, typed.ask if typed is not None else None, deps)
         return Run(self._harness, message, options, typed)

@@ -154,7 +154,7 @@ class Chat(BetweenRuns):
         if prompt is not None and not prompt.parts:
             raise InputError(say("loop.empty_prompt"))
         if prompt is not None:
-            self._session.keep_bytes(prompt.parts)
+            prompt = self._session.take_media(prompt)
         return _Turn(self, prompt, RunOptions(search, settings, instructions=instructions))
 
     def send_message_sync(self, message: Prompt = None, **options: Any) -> ChatAnswer:

@@ -22,7 +22,7 @@ from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnEvent
-from dragoman.values.messages import Blob, Part
+from dragoman.values.messages import Blob, FileRef, Message, Part
 
 if TYPE_CHECKING:
     from dragoman.loop.charging import Purse
@@ -170,6 +170,20 @@ class Session:
             if data is not None:
                 self.blobs.put(part.mime, data)
 
+    def take_media(self, prompt: Message) -> Message:
+        """Keep the images and files of a prompt with the session; the prompt that comes back names them without carrying their bytes.
+
+        Raises InputError where the model cannot be sent one of them. Then nothing was kept.
+        """
+        media = [part for part in prompt.parts if isinstance(part, Blob | FileRef)]
+        if not media:
+            return prompt
+        for part in media:
+            if fault := self.model.provider.media_fault(part, self.model.name):
+                raise InputError(fault)
+        self.keep_bytes(media)
+        return Message(prompt.role, tuple(_without_bytes(part) for part in prompt.parts))
+
     def charged(self, model: Model) -> Model:
         """A model as it is asked: what it takes is charged to the budgets in force, if there are any."""
         return model if self.purse is None else self.purse.charge(model)
@@ -185,6 +199,10 @@ class Session:
         previous = self.model.full_name
         self.change_model(Model(self.model.provider, event.model))
         return ModelSwitched(self.model.full_name, previous, event.reason)
+
+
+def _without_bytes(part: Part) -> Part:
+    return Blob(part.mime, part.sha256, part.size) if isinstance(part, Blob) and part.data is not None else part
 
 
 class Work:

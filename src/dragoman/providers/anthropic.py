@@ -13,7 +13,16 @@ from dragoman.base.words import say
 from dragoman.providers.anthropic_stream import Decoder, EventsOrDocument, read_answer
 from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, base64, blob_data, image_type, media_placeholder, user_pieces
+from dragoman.providers.wire_content import (
+    EMPTY_MESSAGE,
+    IMAGE_TYPES,
+    Carried,
+    base64,
+    blob_data,
+    image_type,
+    media_placeholder,
+    user_pieces,
+)
 from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Settings, Text, Thought, ToolCall, ToolResult
@@ -28,6 +37,8 @@ _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 63_999}
 _WEB_SEARCH = b'{"type":"web_search_20250305","name":"web_search"}'
 """The version that every model and every platform takes. The later ones filter results by running code, which older models and other
 platforms do not have, and which is not covered by zero data retention."""
+_KINDS = (*sorted(IMAGE_TYPES), "application/pdf")
+CARRIED = Carried(_KINDS, dict.fromkeys(_KINDS, ("https://",)))
 _DROP_CHANGED = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 
 
@@ -131,7 +142,7 @@ def _result_block(result: ToolResult, to: Destination) -> bytes:
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
-    if (text := media_placeholder(part, to, refused=("audio/",), fetches=("https://",))) is not None:
+    if (text := media_placeholder(part, to, CARRIED)) is not None:
         return _text_block(text)
     kind = b"document" if part.mime == "application/pdf" else b"image"
     if isinstance(part, FileRef):

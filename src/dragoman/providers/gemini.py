@@ -15,13 +15,25 @@ from dragoman.providers.gemini_schema import reduce_schema
 from dragoman.providers.gemini_stream import CONTINUATION, Decoder, read_answer
 from dragoman.providers.wire import Destination, Taken, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
-from dragoman.providers.wire_content import EMPTY_MESSAGE, attachments, base64, blob_data, media_placeholder, result_text, user_pieces
+from dragoman.providers.wire_content import (
+    EMPTY_MESSAGE,
+    PHONE_IMAGES,
+    Carried,
+    attachments,
+    base64,
+    blob_data,
+    media_placeholder,
+    result_text,
+    user_pieces,
+)
 from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """The documented value for a call that Gemini did not make itself."""
+_KINDS = ("image/png", "image/jpeg", "image/webp", *PHONE_IMAGES, "application/pdf", "audio/", "video/")  # no GIF
+CARRIED = Carried(_KINDS, dict.fromkeys(_KINDS, ("",)))
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576, "max": 24_576}
 
 
@@ -97,7 +109,7 @@ def _text_part(text: str) -> bytes:
 
 
 def _media_part(part: Blob | FileRef, to: Destination) -> bytes:
-    if (text := media_placeholder(part, to, refused=("image/gif",), fetches=("",))) is not None:
+    if (text := media_placeholder(part, to, CARRIED)) is not None:
         return _text_part(text)
     if isinstance(part, FileRef):
         return jsontext.encode({"fileData": {"mimeType": part.mime, "fileUri": part.uri}})

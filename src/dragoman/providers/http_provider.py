@@ -22,6 +22,7 @@ from dragoman.providers.faults import error_from_event, error_from_status
 from dragoman.providers.reading import decode_answer, events_of, first_bytes, read_body, read_explanation
 from dragoman.providers.redact import redact
 from dragoman.providers.wire import Destination, StreamDecoder, Wire
+from dragoman.providers.wire_content import media_fault
 from dragoman.values.blobs import JoinedBlobs
 from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, StreamBroken, TimedOut, Unauthorized, Unsupported
@@ -29,7 +30,7 @@ from dragoman.values.events import (
     FieldOmitted,
     StreamEvent,
 )
-from dragoman.values.messages import PerMessage, Request, Response
+from dragoman.values.messages import Blob, FileRef, PerMessage, Request, Response
 from dragoman.values.parts import used_call_ids
 from dragoman.values.profile import Deployment, Profile
 
@@ -92,6 +93,10 @@ class HttpProvider(Provider):
 
     def look_in(self, blobs: BlobStore) -> None:
         self._blobs.add(blobs)
+
+    def media_fault(self, part: Blob | FileRef, model: str) -> str:
+        carried = getattr(self._wire, "CARRIED", None)  # a protocol of another package may not say it
+        return "" if carried is None else media_fault(part, self._to(model), carried)
 
     def profile(self, model: str) -> Profile:
         return profile_for(self._deployment, model)

@@ -16,11 +16,12 @@ from dragoman.providers.wire import Destination, Taken, joined, leave_out, merge
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
+    FILE_ID,
     IMAGE_TYPES,
+    Carried,
     attachments,
     base64,
     blob_data,
-    media_note,
     media_placeholder,
     result_text,
     user_pieces,
@@ -39,6 +40,10 @@ NO_REASONING = "(none)"
 _MARKER = b',"cache_control":{"type":"ephemeral"}}'
 """The end of a block that ends a cached part of the prompt."""
 _AUDIO = {"audio/mpeg": b"mp3", "audio/mp3": b"mp3", "audio/wav": b"wav", "audio/x-wav": b"wav", "audio/wave": b"wav"}
+CARRIED = Carried(
+    (*sorted(IMAGE_TYPES), "application/pdf", *_AUDIO),
+    {**dict.fromkeys(sorted(IMAGE_TYPES), ("https://", "http://")), "application/pdf": (FILE_ID,)},
+)
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -128,10 +133,11 @@ def _attachment(part: Blob | FileRef, result: ToolResult, to: Destination) -> It
 
 
 def _media(part: Blob | FileRef, to: Destination) -> bytes:
-    images_only = ("https://", "http://") if part.mime in IMAGE_TYPES else ()
-    if (text := media_placeholder(part, to, fetches=images_only)) is not None:
+    if (text := media_placeholder(part, to, CARRIED)) is not None:
         return _text(text, to)
     if isinstance(part, FileRef):
+        if part.uri.startswith(FILE_ID):
+            return jsontext.encode({"type": "file", "file": {"file_id": part.uri}})
         return b'{"type":"image_url","image_url":{"url":' + jsontext.encode(part.uri) + b"}}"
     data = blob_data(part, to)
     encoded = base64(data)
@@ -139,10 +145,7 @@ def _media(part: Blob | FileRef, to: Destination) -> bytes:
         return b'{"type":"image_url","image_url":{"url":"data:' + part.mime.encode() + b";base64," + encoded + b'"}}'
     if part.mime == "application/pdf":
         return b'{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,' + encoded + b'"}}'
-    kind = _AUDIO.get(part.mime)
-    if kind is None:
-        return _text(media_note(part, "this service cannot play it"), to)
-    return b'{"type":"input_audio","input_audio":{"data":"' + encoded + b'","format":"' + kind + b'"}}'
+    return b'{"type":"input_audio","input_audio":{"data":"' + encoded + b'","format":"' + _AUDIO[part.mime] + b'"}}'
 
 
 def _uses_blocks(to: Destination) -> bool:

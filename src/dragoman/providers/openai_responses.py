@@ -16,7 +16,9 @@ from dragoman.providers.wire import Destination, Taken, joined, leave_out, merge
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
+    FILE_ID,
     IMAGE_TYPES,
+    Carried,
     attachments,
     base64,
     blob_data,
@@ -29,6 +31,8 @@ from dragoman.values.messages import Blob, FileRef, Message, Part, Request, Resp
 
 MAX_ID = 64
 MIN_OUTPUT_TOKENS = 16
+_KINDS = (*sorted(IMAGE_TYPES), "application/pdf")
+CARRIED = Carried(_KINDS, dict.fromkeys(_KINDS, ("https://", "http://", FILE_ID)))
 _ANSWER_BEGINS, _ANSWER_ENDS = b'{"type":"message","role":"assistant","content":[', b"]}"
 
 
@@ -126,10 +130,13 @@ def _text_block(text: str) -> bytes:
 
 
 def _media_block(part: Blob | FileRef, to: Destination) -> bytes:
-    if (text := media_placeholder(part, to, refused=("audio/",), fetches=("https://", "http://"))) is not None:
+    if (text := media_placeholder(part, to, CARRIED)) is not None:
         return _text_block(text)
     image = part.mime in IMAGE_TYPES
     if isinstance(part, FileRef):
+        if part.uri.startswith(FILE_ID):
+            kind = {"type": "input_image", "detail": "auto"} if image else {"type": "input_file"}
+            return jsontext.encode({**kind, "file_id": part.uri})
         if image:
             return jsontext.encode({"type": "input_image", "detail": "auto", "image_url": part.uri})
         return jsontext.encode({"type": "input_file", "file_url": part.uri})

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal
+
+import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
 from dragoman.providers.wire import Destination
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
 from dragoman.values.parts import NO_OUTPUT, text_of
@@ -13,26 +17,54 @@ from dragoman.values.profile import Profile
 
 EMPTY_MESSAGE = "(empty message)"
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+FILE_ID = "file-"
+"""How the id of a file begins that was uploaded to OpenAI."""
+PHONE_IMAGES = ("image/heic", "image/heif")
 _IMAGE_HEADS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
-def media_placeholder(part: Blob | FileRef, to: Destination, *, refused: tuple[str, ...] = (), fetches: tuple[str, ...] = ()) -> str | None:
-    """The text sent in place of media that the destination cannot take; None where it can take it.
+class Carried(msgspec.Struct, frozen=True):
+    """What a protocol can carry, whatever the model: by media types (`audio/`: all of them), and files by how their addresses begin."""
 
-    refused: media types this service rejects for every model. fetches: URL prefixes it can fetch.
-    """
+    data: tuple[str, ...]
+    files: Mapping[str, tuple[str, ...]]
+
+
+def why_not(part: Blob | FileRef, to: Destination, carried: Carried) -> Literal["", "model", "format", "address"]:
+    """Why the destination cannot be sent it: this kind at all, this format of a sound, or from this address. Empty: it can."""
     if isinstance(part, FileRef):
-        if not can_take(part, to.profile) or part.mime.startswith(refused):
-            return media_note(part, "this model cannot be shown it")
-        return None if part.uri.startswith(fetches) else media_note(part, "this service cannot fetch it")
-    data = blob_data(part, to)
-    if not data:
-        return media_note(part, "its content is no longer there")
+        if not can_take(part, to.profile) or not (_is_among(part, carried.files) or _is_among(part, carried.data)):
+            return "model"
+        addresses = next((found for kind, found in carried.files.items() if _is_among(part, (kind,))), ())
+        return "" if part.uri.startswith(addresses) else "address"
     if part.mime.startswith("text/"):
+        return ""
+    if can_take(part, to.profile) and _is_among(part, carried.data):
+        return ""
+    plays_others = part.mime.startswith("audio/") and any(kind.startswith("audio/") for kind in carried.data)
+    return "format" if plays_others and can_take(part, to.profile) else "model"
+
+
+def _is_among(part: Blob | FileRef, kinds: Iterable[str]) -> bool:
+    return any(part.mime == kind or (kind.endswith("/") and part.mime.startswith(kind)) for kind in kinds)
+
+
+def media_placeholder(part: Blob | FileRef, to: Destination, carried: Carried) -> str | None:
+    """The text sent in place of media that the destination cannot take; None where it can take it."""
+    data = b"" if isinstance(part, FileRef) else blob_data(part, to)
+    if isinstance(part, Blob) and not data:
+        return media_note(part, "its content is no longer there")
+    if part.mime.startswith("text/") and isinstance(part, Blob):
         return jsontext.valid_unicode(data.decode(errors="replace"))
-    if not can_take(part, to.profile) or part.mime.startswith(refused):
-        return media_note(part, "this model cannot be shown it")
-    return None
+    match why_not(part, to, carried):
+        case "":
+            return None
+        case "model":
+            return media_note(part, "this model cannot be shown it")
+        case "format":
+            return media_note(part, "this service cannot play it")
+        case "address":
+            return media_note(part, "this service cannot fetch it")
 
 
 def user_pieces(part: Part, text: Callable[[str], bytes], media: Callable[[Blob | FileRef], bytes]) -> list[bytes]:
@@ -71,11 +103,32 @@ def media_note(part: Blob | FileRef, why: str) -> str:
 
 def can_take(part: Blob | FileRef, profile: Profile) -> bool:
     """Whether the model accepts this media type at all."""
-    if part.mime in IMAGE_TYPES:
+    if part.mime in IMAGE_TYPES or part.mime in PHONE_IMAGES:
         return profile.images
     if part.mime == "application/pdf":
         return profile.pdfs
+    if part.mime.startswith("video/"):
+        return profile.video
     return part.mime.startswith("audio/") and profile.audio
+
+
+def media_fault(part: Blob | FileRef, to: Destination, carried: Carried) -> str:
+    """In words for a person why this destination cannot be sent it, with what it takes; empty where it can."""
+    model = f"{to.deployment.name}/{to.model}"
+    match why_not(part, to, carried):
+        case "":
+            return ""
+        case "address":
+            return say("providers.media_not_fetched", model=model, uri=part.uri if isinstance(part, FileRef) else "", mime=part.mime)
+        case _:
+            return say("providers.media_not_taken", model=model, mime=part.mime, takes=_kinds(to.profile, carried))
+
+
+def _kinds(profile: Profile, carried: Carried) -> str:
+    kinds = {"images": profile.images, "pdfs": profile.pdfs, "sounds": profile.audio, "videos": profile.video}
+    beginnings = {"images": "image/", "pdfs": "application/pdf", "sounds": "audio/", "videos": "video/"}
+    taken = [kind for kind, can in kinds.items() if can and any(each.startswith(beginnings[kind]) for each in carried.data)]
+    return ", ".join(say(f"providers.takes_{kind}") for kind in taken) or say("providers.takes_text")
 
 
 def result_text(result: ToolResult) -> str:

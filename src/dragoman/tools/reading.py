@@ -21,7 +21,7 @@ def read_path(
     workspace: Workspace, seen: SeenFiles, path: str, stop: Stop, *, first_line: int = 1, max_lines: int, max_chars: int
 ) -> FileReading | Media:
     """Read the file at a resolved path. Raises ToolRefusal."""
-    from dragoman.values.media import media_type
+    from dragoman.values.media_types import media_type
 
     shown = truncate_path(workspace.display_path(path))
     try:

@@ -88,7 +88,7 @@ def _is_image(value: object) -> bool:
     """Bytes of an image or a PDF are shown as what they are: as text they are of no use to a model."""
     if not isinstance(value, bytes):
         return False
-    from dragoman.values.media import media_type
+    from dragoman.values.media_types import media_type
 
     return bool(media_type(value[:64]))
 

@@ -71,7 +71,7 @@ def binary_refusal(shown: str, head: bytes, size_bytes: int) -> ToolRefusal:
 
 def replacing_refusal(shown: str, data: bytes) -> ToolRefusal | None:
     """Why text does not take the place of this content; None if that is text too. A PDF may look like text, an image never does."""
-    from dragoman.values.media import media_type
+    from dragoman.values.media_types import media_type
 
     if not media_type(data) and decode(data) is not None:
         return None
@@ -80,7 +80,7 @@ def replacing_refusal(shown: str, data: bytes) -> ToolRefusal | None:
 
 
 def _binary_kind(head: bytes) -> str:
-    from dragoman.values.media import media_type
+    from dragoman.values.media_types import media_type
 
     if mime := media_type(head):
         return mime

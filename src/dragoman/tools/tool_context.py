@@ -120,7 +120,7 @@ class ToolContext(Generic[D]):
 
 
 def keep_media(blobs: BlobStore, media: Media) -> Blob:
-    from dragoman.values.media import HEAD_BYTES, any_media_type
+    from dragoman.values.media_types import HEAD_BYTES, any_media_type
 
     mime = media.mime or any_media_type(media.data[:HEAD_BYTES])
     if not mime:

@@ -12,7 +12,7 @@ from dragoman.tools.names import format_size
 from dragoman.tools.page import read_page
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.values.media import media_type
+from dragoman.values.media_types import media_type
 
 _SNIFFED_BYTES = 4_096
 _HTML = frozenset({"text/html", "application/xhtml+xml"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping
-from mimetypes import guess_type
 from typing import Any, NoReturn
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.values.errors import InputError, shown
+from dragoman.values.media_types import type_of_name
 from dragoman.values.messages import Blob, FileRef, Opaque, Part, Text, Thought, ToolCall, ToolResult
 
 LISTS = (list, tuple)
@@ -162,7 +162,7 @@ def _gemini_part(fields: Fields, kind: str, thought: bool, signature: str) -> Pa
             inner = fields.inside("fileData", _GEMINI_NAMES)
             inner.drop("displayName")
             uri = inner.text("fileUri")
-            part = FileRef(inner.text("mimeType", mime_of(uri, "application/octet-stream")), uri)
+            part = FileRef(inner.text("mimeType", type_of_name(uri, "application/octet-stream")), uri)
             inner.close("mimeType, fileUri")
             return part
         case "functionCall":
@@ -288,7 +288,7 @@ def _sourced(kind: str, source: Fields) -> Text | Blob | FileRef:
             read = Text(source.text("data"))
         case "url":
             url = source.text("url")
-            read = FileRef(mime_of(url, unknown), url)
+            read = FileRef(type_of_name(url, unknown), url)
         case "file":
             read = FileRef(unknown, source.text("file_id"))
         case _:
@@ -300,7 +300,7 @@ def _sourced(kind: str, source: Fields) -> Text | Blob | FileRef:
 def _filed(fields: Fields) -> Blob | FileRef:
     """OpenAI: a file by its content, its id or its address."""
     name = fields.text("filename", "document.pdf")
-    unknown = guess_type(name)[0] or "application/pdf"
+    unknown = type_of_name(name, "application/pdf")
     data, file_id, url = (fields.take(key) for key in ("file_data", "file_id", "file_url"))
     given = [each for each in (data, file_id, url) if each is not None]
     if len(given) != 1 or not isinstance(given[0], str):
@@ -352,7 +352,7 @@ def result_content(content: Any, fields: Fields) -> tuple[Text | Blob | FileRef,
 def from_url(url: str, unknown: str, fields: Fields) -> Blob | FileRef:
     """What a `data:` URL holds; another address stays one."""
     if not url.startswith("data:"):
-        return FileRef(mime_of(url, unknown), url)
+        return FileRef(type_of_name(url, unknown), url)
     head, comma, data = url[5:].partition(",")
     if not comma or not head.endswith(";base64"):
         fields.refuse("values.api_base64", reason=say("values.api_data_url"))
@@ -367,8 +367,3 @@ def from_base64(data: object, fields: Fields) -> bytes:
         return b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (NotBase64, ValueError) as error:
         raise InputError(say("values.api_base64", where=fields.where, reason=str(error))) from None
-
-
-def mime_of(url: str, unknown: str) -> str:
-    """The media type that the ending of an address tells."""
-    return guess_type(url.partition("?")[0].partition("#")[0])[0] or unknown

@@ -15,7 +15,7 @@ import msgspec
 from dragoman.base.words import say
 from dragoman.values.errors import Unsupported
 from dragoman.values.events import ResponseFinished, StreamEvent
-from dragoman.values.messages import Blob, Request, Response
+from dragoman.values.messages import Blob, FileRef, Request, Response
 from dragoman.values.profile import Deployment, Profile
 
 
@@ -98,6 +98,13 @@ class Provider(Protocol):
         """Find the bytes of images and files in this store too. An agent asks this of a provider it is given, so that what its tools have
         read can be sent. By default nothing happens: a provider that sends no bytes needs none."""
         return
+
+    def media_fault(self, part: Blob | FileRef, model: str) -> str:
+        """Why the model, or its service, cannot be sent this image or file, in a sentence that names what it takes; empty: it can.
+
+        A prompt with such a part is refused before anything of it is recorded. By default nothing is refused.
+        """
+        return ""
 
     @property
     def dialect(self) -> str:

@@ -18,6 +18,8 @@ from weakref import ref
 import msgspec
 
 from dragoman.base import jsontext
+from dragoman.base.words import say
+from dragoman.values.errors import InputError
 from dragoman.values.usage import Usage
 
 Role = Literal["user", "assistant"]
@@ -96,10 +98,19 @@ class Media(msgspec.Struct, frozen=True):
 
 
 class FileRef(msgspec.Struct, frozen=True, tag="file"):
-    """A file the service can fetch itself: an upload to it, or a public URL."""
+    """A file the service can fetch itself: an upload to it, or a public URL. `FileRef.of(url)` tells the type by the ending."""
 
     mime: str
     uri: str
+
+    @classmethod
+    def of(cls, uri: str, mime: str = "") -> FileRef:
+        """Raises InputError where the ending does not tell what it is, and no type is given."""
+        from dragoman.values.media_types import type_of_name
+
+        if not (mime := mime or type_of_name(uri)):
+            raise InputError(say("values.file_unknown", uri=uri))
+        return cls(mime, uri)
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, tag="result"):

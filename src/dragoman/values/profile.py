@@ -70,6 +70,7 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     images: bool = False
     pdfs: bool = False
     audio: bool = False
+    video: bool = False
     json_schema: bool = True
     """Whether output can be constrained to a JSON schema."""
     strict_schema: bool = True

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from dragoman.values.contracts import BlobStore, HttpRequest, Provider
 from dragoman.values.events import StreamEvent
-from dragoman.values.messages import Request, Response
+from dragoman.values.messages import Blob, FileRef, Request, Response
 from dragoman.values.profile import Deployment, Profile
 
 
@@ -34,6 +34,9 @@ class WrappingProvider(Provider):
 
     def look_in(self, blobs: BlobStore) -> None:
         self.provider.look_in(blobs)
+
+    def media_fault(self, part: Blob | FileRef, model: str) -> str:
+        return self.provider.media_fault(part, model)
 
     @property
     def dialect(self) -> str:

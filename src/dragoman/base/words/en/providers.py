@@ -108,4 +108,11 @@ TEXTS = {
     "providers.keyring_none": "this system has no keyring",
     "providers.keyring_forgets": "the keyring did not give the key back",
     "providers.keyring_failed": "the keyring failed: {kind}",
+    "providers.takes_images": "images",
+    "providers.takes_pdfs": "PDFs",
+    "providers.takes_sounds": "sounds",
+    "providers.takes_videos": "videos",
+    "providers.takes_text": "text alone",
+    "providers.media_not_taken": "{model} cannot be sent {mime}; it takes {takes}. Leave it out, or choose another model",
+    "providers.media_not_fetched": "{model} cannot fetch {mime} from {uri}; give the bytes, as a file or dragoman.Media",
 }

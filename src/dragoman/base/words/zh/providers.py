@@ -107,4 +107,11 @@ TEXTS = {
     "providers.keyring_none": "此系统没有密钥环",
     "providers.keyring_forgets": "密钥环没有交回密钥",
     "providers.keyring_failed": "密钥环失败：{kind}",
+    "providers.takes_images": "图片",
+    "providers.takes_pdfs": "PDF",
+    "providers.takes_sounds": "声音",
+    "providers.takes_videos": "视频",
+    "providers.takes_text": "仅文本",
+    "providers.media_not_taken": "无法向 {model} 发送 {mime}；它接受：{takes}。请去掉它，或选择其他模型",
+    "providers.media_not_fetched": "{model} 无法从 {uri} 获取 {mime}；请给出字节：文件或 dragoman.Media",
 }
