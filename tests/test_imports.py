@@ -82,6 +82,7 @@ LATER = {
     "policy.sandbox.write_refusals": "only after a command with the workspace read-only",
     "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",
+    "app.prompt_media": "only where a prompt names something with `@`",
     "app.mcp*": "only where MCP servers are configured",
     "app.config_rules": "only where there are rules",
     "app.config_faults": "only where the configuration is wrong",

@@ -712,6 +712,25 @@ def test_an_image_that_is_named_is_sent(place: Place) -> None:
         assert "image/png" in str(serving.requests[-1])
 
 
+def test_documents_are_sent_like_images_and_what_cannot_be_sent_is_said(place: Place) -> None:
+    (place.work / "paper.pdf").write_bytes(b"%PDF-1.4\n%%EOF\n")
+    (place.work / "song.mp3").write_bytes(b"ID3" + bytes(40))
+    with service("text: Read.") as serving:
+        place.service = serving
+        with tmux(place, size=(24, 160)) as pane:
+            begin(pane)
+            pane.paste(str(place.work / "paper.pdf"))
+            pane.expect("@paper.pdf")
+            pane.type("and @song.mp3 @gone.png")
+            pane.keys("Enter")
+            pane.expect("song.mp3 was not sent")
+            pane.expect("gone.png cannot be read")
+            pane.expect("1 file is sent")
+            pane.expect("Read.")
+        assert "application/pdf" in str(serving.requests[-1])
+        assert "audio/mpeg" not in str(serving.requests[-1])
+
+
 def test_thinking_is_set_in_the_conversation(place: Place) -> None:
     with service(script("text: One.", "text: Two.")) as serving:
         place.service = serving

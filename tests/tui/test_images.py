@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.app.prompt_media import read_named_media
+from dragoman.testing import ScriptedProvider as Seeing
 from dragoman.tui import clipboard
 from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image
-from dragoman.tui.images import MOST_BYTES, as_word, read_images
-from dragoman.values.blobs import MemoryBlobs
+from dragoman.tui.composer import MEDIA_ENDINGS
+from dragoman.tui.images import as_word
+from dragoman.values.media_types import ENDINGS
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -35,18 +38,8 @@ def test_the_path_of_an_image_becomes_a_word(tmp_path: Path, form: str, expected
     assert as_word(text, str(tmp_path)) == expected
 
 
-def test_images_are_read_by_what_they_are(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(PNG)
-    (tmp_path / "b b.JPG").write_bytes(b"\xff\xd8\xff" + bytes(9))
-    (tmp_path / "no.gif").write_bytes(b"text")
-    (tmp_path / "big.webp").write_bytes(b"RIFF____WEBP" + bytes(MOST_BYTES))
-    (tmp_path / "notes.txt").write_text("x")
-    blobs = MemoryBlobs()
-    prompt = 'compare @a.png with @"b b.JPG", not @no.gif @big.webp @notes.txt @gone.png or me@a.png'
-    images, problems = read_images(prompt, str(tmp_path), blobs)
-    assert [image.mime for image in images] == ["image/png", "image/jpeg"]
-    assert blobs.get(images[0].sha256) == PNG
-    assert [problem.split()[0] for problem in problems] == ["no.gif", "big.webp"]
+def test_the_endings_of_media_are_those_that_can_be_read() -> None:
+    assert set(MEDIA_ENDINGS) == set(ENDINGS)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +68,8 @@ def test_pasted_images_are_for_the_user_alone_and_go_with_the_conversation() -> 
     first, second = Path(pasted.keep(PNG)), Path(pasted.keep(PNG + b"x"))
     assert (first.read_bytes(), second.read_bytes()) == (PNG, PNG + b"x")
     assert first.stat().st_mode & 0o077 == first.parent.stat().st_mode & 0o077 == 0
-    assert [image.mime for image in read_images(f"see @{first} @{second}", "/", MemoryBlobs())[0]] == ["image/png"] * 2
+    media, problems = read_named_media(f"see @{first} @{second}", "/", Seeing(["ok"]), "m")
+    assert ([image.mime for image in media], problems) == (["image/png"] * 2, [])
     pasted.close()
     assert not first.parent.exists()
 

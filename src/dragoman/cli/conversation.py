@@ -29,7 +29,7 @@ from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Intent
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import Content, ToolCall
+from dragoman.values.messages import Blob, Content, FileRef, ToolCall
 from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
 
@@ -338,13 +338,26 @@ class Conversation:
 
 
 async def expand_prompt(agent: Agent, prompt: str | None, tell: Callable[[str], None]) -> str | list[Content] | None:
-    """The prompt, with the resources and prompts of MCP servers that it names."""
+    """The prompt, with the images and files that it names, and with resources and prompts of MCP servers."""
+    if prompt is None:
+        return None
+    media = _named_media(agent, prompt, tell) if "@" in prompt else []
     servers = agent.beside.get("mcp")
-    if prompt is None or servers is None or not servers.names_something(prompt):
-        return prompt
+    if servers is None or not servers.names_something(prompt):
+        return [prompt, *media] if media else prompt
     from dragoman.app.mcp_prompts import expand
 
-    return await expand(servers, prompt, agent.blobs, tell)
+    told = await expand(servers, prompt, agent.blobs, tell)
+    return [*([told] if isinstance(told, str) else told), *media] if media else told
+
+
+def _named_media(agent: Agent, prompt: str, tell: Callable[[str], None]) -> list[Blob | FileRef]:
+    from dragoman.app.prompt_media import read_named_media
+
+    media, problems = read_named_media(prompt, str(agent.workspace.root), agent.provider, agent.model)
+    for problem in problems:
+        tell(problem)
+    return media
 
 
 async def _close_in_time(closing: Any) -> None:

@@ -14,7 +14,7 @@ from dragoman.base.words import say
 from dragoman.tools import ripgrep
 from dragoman.tools.ripgrep import find_ripgrep, limit_memory
 from dragoman.tools.workspace import ToolRefusal
-from dragoman.tui.composer import IMAGE_ENDINGS, Composer
+from dragoman.tui.composer import MEDIA_ENDINGS, Composer
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit
 
@@ -163,7 +163,7 @@ class FileIndex:
     def describe(self, word: str) -> str:
         """How much of the context reading it would take."""
         path = word.lstrip("@").strip('"')
-        if path.endswith("/") or path.lower().endswith(IMAGE_ENDINGS):
+        if path.endswith("/") or path.lower().endswith(MEDIA_ENDINGS):
             return ""
         try:
             size = os.stat(os.path.join(self._root, path)).st_size

@@ -17,8 +17,13 @@ FOLD_CHARS = 1_000
 RECALLED_LINES = 40
 RECALLED_CHARS = 4_000
 """A paste with more lines, or more characters, is folded."""
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-"""A paste that ends like this may be the path of an image that was dropped on the terminal."""
+MEDIA_ENDINGS = (
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".heif", ".pdf"),
+    *(".mp3", ".wav", ".flac", ".ogg", ".opus", ".aac", ".aiff", ".m4a"),
+    *(".mp4", ".m4v", ".mov", ".webm", ".mpeg", ".mpg", ".avi", ".flv", ".3gp"),
+)
+"""A paste that ends like this may be the path of an image or another medium that was dropped on the terminal: `values.media_types.ENDINGS`,
+which nothing needs to load for the first picture."""
 _FIRST_PASTE = 0xF0000
 _MOST_PASTES = 0x1000
 _UNDO_DEPTH = 200
@@ -359,5 +364,5 @@ def visible_rows(rows: Sequence[str], caret_row: int, most: int) -> tuple[Sequen
     return rows[start : start + most], caret_row - start
 
 
-def may_name_image(pasted: str) -> bool:
-    return len(pasted) < 5_000 and pasted.strip("'\" \n").lower().endswith(IMAGE_ENDINGS)
+def may_name_media(pasted: str) -> bool:
+    return len(pasted) < 5_000 and pasted.strip("'\" \n").lower().endswith(MEDIA_ENDINGS)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dragoman.base.found_files import read_found
 from dragoman.base.places import find_places
 from dragoman.base.words import choose_language, language_of, say
-from dragoman.tui.composer import Composer, may_name_image
+from dragoman.tui.composer import Composer, may_name_media
 from dragoman.tui.keys import Key, KeyReader, Paste
 from dragoman.tui.layout import lay_out
 from dragoman.tui.line import line
@@ -95,7 +95,7 @@ class FirstFrame:
         """Take what is typed at a question into the prompt; nothing is sent by it."""
         if isinstance(event, Key) and event.name == "enter":
             event = Key("ctrl-j")
-        if self.waiting or (isinstance(event, Paste) and may_name_image(event.text)):
+        if self.waiting or (isinstance(event, Paste) and may_name_media(event.text)):
             self.waiting.append(event)
         elif isinstance(event, Paste):
             self.composer.paste(event.text)
@@ -124,7 +124,7 @@ class FirstFrame:
 
     def _take(self, events: Sequence[Key | Paste]) -> None:
         for event in events:
-            if self.waiting or (isinstance(event, Paste) and may_name_image(event.text)):
+            if self.waiting or (isinstance(event, Paste) and may_name_media(event.text)):
                 self.waiting.append(event)
             elif isinstance(event, Paste):
                 self.composer.paste(event.text)

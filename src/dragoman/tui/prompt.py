@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dragoman.base.graphemes import width
 from dragoman.base.words import say
 from dragoman.tui.completion import FileIndex, Menu, menu_for
-from dragoman.tui.composer import Composer, may_name_image
+from dragoman.tui.composer import Composer, may_name_media
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import Line, Span, line, visible
@@ -168,7 +168,7 @@ class PromptInput:
 
 def image_word(pasted: str, workspace: str) -> str:
     """The word that stands for an image whose file was pasted; empty if it is not an image."""
-    if not may_name_image(pasted):
+    if not may_name_media(pasted):
         return ""
     from dragoman.tui.images import as_word
 

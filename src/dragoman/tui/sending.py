@@ -12,7 +12,7 @@ from dragoman.tui.line import EMPTY
 from dragoman.tui.prompt import PromptInput
 from dragoman.tui.talk import LiveTalk
 from dragoman.tui.turns import Turns
-from dragoman.values.messages import Blob
+from dragoman.values.messages import Blob, FileRef
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
@@ -105,25 +105,24 @@ class Sending:
 
     def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
         """Begin a run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
-        images: list[Blob] = []
+        media: list[Blob | FileRef] = []
         if prompt is not None:
             self.show(prompt)
-            images = self._images_of(prompt)
+            media = self._media_of(prompt)
             self._talk.canvas.commit([EMPTY])
-        self._turns.ask(self._talk.agent, prompt, images, invocation)
+        self._turns.ask(self._talk.agent, prompt, media, invocation)
 
-    def _images_of(self, prompt: str) -> list[Blob]:
-        """The images a prompt names with `@`, if the model accepts images."""
+    def _media_of(self, prompt: str) -> list[Blob | FileRef]:
+        """The images, PDFs, sounds and videos a prompt names with `@`, as far as the model can be sent them."""
         if "@" not in prompt:
             return []
-        from dragoman.tui.images import read_images
+        from dragoman.app.prompt_media import read_named_media
 
-        images, problems = read_images(prompt, self._talk.setup.workspace, self._talk.agent.blobs)
+        agent = self._talk.agent
+        media, problems = read_named_media(prompt, self._talk.setup.workspace, agent.provider, agent.model)
         for problem in problems:
             self._talk.screen.message(problem, "yellow")
-        if images and not self._talk.agent.provider.profile(self._talk.agent.model).images:
-            self._talk.screen.message(say("conversation.sees_no_images", model=self._talk.model), "yellow")
-            return []
-        if images:
-            self._talk.screen.message(say("conversation.images_sent", count=len(images)), "dim")
-        return images
+        if media:
+            are_images = all(part.mime.startswith("image/") for part in media)
+            self._talk.screen.message(say("conversation.images_sent" if are_images else "conversation.files_sent", count=len(media)), "dim")
+        return media

@@ -18,7 +18,7 @@ from dragoman.tui.report import TICK_S, RunView
 from dragoman.tui.status import SIGNS
 from dragoman.tui.wrap import fit, spread
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import Blob, Content
+from dragoman.values.messages import Blob, Content, FileRef
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
@@ -103,7 +103,7 @@ class Turns:
 
     # --- what is begun
 
-    def ask(self, agent: Agent, prompt: str | None, images: Sequence[Blob] = (), invocation: Invocation | None = None) -> None:
+    def ask(self, agent: Agent, prompt: str | None, media: Sequence[Blob | FileRef] = (), invocation: Invocation | None = None) -> None:
         """A run; without a prompt from where the last one failed; with an invocation, what that stands for."""
         if invocation is not None:
             return self._begin(self._invoke(agent, invocation))
@@ -111,7 +111,7 @@ class Turns:
             prompt = "\n\n".join([*(each.for_model() for each in self._ran), prompt])
             self._ran.clear()
         self._view.begin()
-        self._begin(self._run_prompt(agent, prompt, images))
+        self._begin(self._run_prompt(agent, prompt, media))
 
     def run_own(self, command: str, folder: str) -> None:
         self._begin(self._run_own(OwnCommand(command, folder, self._canvas.request)))
@@ -197,19 +197,21 @@ class Turns:
         finally:
             invocation.finish(agent)
 
-    async def _expand_prompt(self, agent: Agent, prompt: str | None, images: Sequence[Blob]) -> str | list[str | Content] | None:
-        """With its images, and what it names of MCP servers."""
+    async def _expand_prompt(self, agent: Agent, prompt: str | None, media: Sequence[Blob | FileRef]) -> str | list[str | Content] | None:
+        """With its images and files, and what it names of MCP servers."""
         servers = agent.beside.get("mcp")
         if prompt is None or servers is None or not servers.names_something(prompt):
-            return [prompt, *images] if prompt is not None and images else prompt
+            return [prompt, *media] if prompt is not None and media else prompt
         from dragoman.app.mcp_prompts import expand
 
         told = await expand(servers, prompt, agent.blobs, servers.on_notice)
-        return [*([told] if isinstance(told, str) else told), *images]
+        return [*([told] if isinstance(told, str) else told), *media]
 
-    async def _run_prompt(self, agent: Agent, prompt: str | None, images: Sequence[Blob] = (), *, begun: Run | None = None) -> None:
+    async def _run_prompt(
+        self, agent: Agent, prompt: str | None, media: Sequence[Blob | FileRef] = (), *, begun: Run | None = None
+    ) -> None:
         try:
-            run = self._run = begun or agent.run(await self._expand_prompt(agent, prompt, images))
+            run = self._run = begun or agent.run(await self._expand_prompt(agent, prompt, media))
             if self.is_stopping:
                 run.cancel()
             async with run:

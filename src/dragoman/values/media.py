@@ -28,11 +28,11 @@ def read_media(given: Media | bytes | bytearray | PathLike[str]) -> Blob:
     return Blob.of(mime, bytes(media.data))
 
 
-def read_file(path: PathLike[str] | str) -> Blob:
+def read_file(path: PathLike[str] | str, *, shown: str = "") -> Blob:
     """A file that a person named: it may be a link, but not a device or a pipe, which would be waited for."""
-    shown = os.fspath(path)
+    shown = shown or os.fspath(path)
     try:
-        descriptor = os.open(os.path.expanduser(shown), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not S_ISREG(status.st_mode):

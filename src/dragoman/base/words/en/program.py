@@ -168,4 +168,5 @@ TEXTS = {
     "refused_granted": "dragoman: ran without asking, because you saved an approval for this folder ({count}: {names}); dragoman approvals "
     "lists and revokes them",
     "cannot_write": "dragoman: cannot write standard output: {reason}",
+    "media_not_sent": "{name} was not sent: {reason}",
 }

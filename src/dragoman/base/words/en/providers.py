@@ -114,5 +114,5 @@ TEXTS = {
     "providers.takes_videos": "videos",
     "providers.takes_text": "text alone",
     "providers.media_not_taken": "{model} cannot be sent {mime}; it takes {takes}. Leave it out, or choose another model",
-    "providers.media_not_fetched": "{model} cannot fetch {mime} from {uri}; give the bytes, as a file or dragoman.Media",
+    "providers.media_not_fetched": "{model} cannot fetch {mime} from {uri}; give its bytes, or a file that holds them",
 }

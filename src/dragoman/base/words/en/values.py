@@ -46,9 +46,8 @@ TEXTS = {
     "values.file_unknown": 'what {uri} is cannot be told by its ending; give its type: FileRef.of(url, "image/png")',
     "values.media_not_bytes": "Media holds bytes, but was given {given}",
     "values.media_no_file": "{path} is not a regular file: name the image, PDF, sound or video itself",
-    "values.media_too_large": "{path} has {size:,} bytes, and at most {most:,} can be sent: "
-    "make it smaller, or upload it and give its FileRef",
+    "values.media_too_large": "{path} has {size:,} bytes, and at most {most:,} can be sent: make it smaller",
     "values.media_unreadable": "{path} cannot be read: {reason}",
     "values.media_empty": "{path} is empty",
-    "values.media_not_media": "{path} is no image, PDF, sound or video: give the text of a file as text, path.read_text()",
+    "values.media_not_media": "{path} is no image, PDF, sound or video; put what a text file says into the prompt as text",
 }

@@ -162,4 +162,5 @@ TEXTS = {
     "link_leads_out": "未使用 {link}{inside}：它是指向 {folder} 之外的 {target} 的链接。"
     "请将其内容复制到项目中，或放入您自己的该程序文件夹。",
     "file_not_used": "未使用 {place}：{reason}。请修正该文件，或将其删除。",
+    "media_not_sent": "{name} 未发送：{reason}",
 }

@@ -113,5 +113,5 @@ TEXTS = {
     "providers.takes_videos": "视频",
     "providers.takes_text": "仅文本",
     "providers.media_not_taken": "无法向 {model} 发送 {mime}；它接受：{takes}。请去掉它，或选择其他模型",
-    "providers.media_not_fetched": "{model} 无法从 {uri} 获取 {mime}；请给出字节：文件或 dragoman.Media",
+    "providers.media_not_fetched": "{model} 无法从 {uri} 获取 {mime}；请给出其字节或包含它的文件",
 }

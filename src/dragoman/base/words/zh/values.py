@@ -43,8 +43,8 @@ TEXTS = {
     "values.file_unknown": '从结尾看不出 {uri} 是什么；请给出类型：FileRef.of(url, "image/png")',
     "values.media_not_bytes": "Media 应包含字节，但给出的是 {given}",
     "values.media_no_file": "{path} 不是普通文件：请直接指明图片、PDF、声音或视频文件",
-    "values.media_too_large": "{path} 有 {size:,} 字节，最多只能发送 {most:,} 字节：请缩小它，或先上传再给出其 FileRef",
+    "values.media_too_large": "{path} 有 {size:,} 字节，最多只能发送 {most:,} 字节：请缩小它",
     "values.media_unreadable": "无法读取 {path}：{reason}",
     "values.media_empty": "{path} 是空文件",
-    "values.media_not_media": "{path} 不是图片、PDF、声音或视频：文件的文字请作为文本给出，path.read_text()",
+    "values.media_not_media": "{path} 不是图片、PDF、声音或视频；文本文件的内容请作为文字写入提示",
 }
