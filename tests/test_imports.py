@@ -125,6 +125,7 @@ LATER = {
     "context.compress": "only where the request is too long",
     "context.economics": "only where something is outdated",
     "context.summarise": "only where the request is too long",
+    "context.superseded": "only where a result was pruned, or files that were read again may be",
     "context.plan": "only where the plan is looked at",
     "extensions.hooks.*": "only where a file defines hooks",
     "extensions.mcp.*": "only where an MCP server is spoken to",

@@ -398,6 +398,32 @@ def test_simulate_says_how_to_get_what_it_shows(place: Place) -> None:
     assert "To prune like this" not in place.run("context", "simulate").out, "it is configured already"
 
 
+def test_simulate_says_what_letting_files_go_that_were_read_again_would_have_saved(place: Place) -> None:
+    kept = Kept(place)
+    kept.history.say(user("Mend it"))
+    for _ in range(8):
+        call = ToolCall(f"c{len(kept.history.entries)}", "read_file", '{"file_path": "a.py"}')
+        kept.history.answer(Response(assistant(call), FinishReason.TOOL_CALLS, usage=Usage(10, kept.input, 3_000, 50)))
+        kept.input += 3_000
+        kept.history.finish_tool(tool_result(call, "a line\n" * 1_000), saw=("/work/a.py",))
+        kept.now_ms += MINUTE_MS
+    kept.history.answer(Response(assistant("Done."), FinishReason.STOP, usage=Usage(10, kept.input, 400, 20)))
+    kept.closed()
+    out = " ".join(place.run("context", "simulate").out.split())
+    assert "files that were read again since (the latest reading stays)" in out
+    assert "write superseded = true under [context.prune] in" in out
+    told = place.run("context", "simulate", "--json").json
+    assert told["settings"]["superseded"]["superseded"] is True
+    tokens = {each["rule"]: each["tokens"] for each in told["costs"] if each["policy"] == "optimum"}
+    assert tokens["superseded"] <= tokens["terminal"]
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[context.prune]\nsuperseded = true\n", encoding="utf-8")
+    assert "write superseded = true" not in place.run("context", "simulate").out, "it is configured already"
+    done = place.run("context", "prune")
+    assert done.out.startswith("Pruned 3 results: "), "of eight, but the five newest"
+
+
 def test_simulate_without_prices_of_its_own_shows_others(place: Place) -> None:
     worked(place, count=3, model="unknown", deployment="ollama").closed()
     done = place.run("context", "simulate")

@@ -22,6 +22,7 @@ age_minutes = 0.5
 keep = 0
 strict_stderr = false
 by_content = true
+superseded = true
 placeholder = "(gone)"
 pressure = 0.25
 overhead = 0.1
@@ -50,6 +51,7 @@ def test_the_defaults_are_those_of_the_room() -> None:
         rule.keep,
         rule.strict_stderr,
         rule.by_content,
+        rule.superseded,
         "",
         prune.pressure,
         prune.overhead,
@@ -62,7 +64,7 @@ def test_the_defaults_are_those_of_the_room() -> None:
 
 def test_every_key_reaches_the_agent(tmp_path: Path) -> None:
     assert context_of(configured(tmp_path, TEXT)) == ContextSettings(
-        PruneSettings("turn", PruneRule(("*",), 30_000, 0, False, True), "(gone)", 0.25, overhead=0.1, share=0.4, overdraft=0.3),
+        PruneSettings("turn", PruneRule(("*",), 30_000, 0, False, True, True), "(gone)", 0.25, overhead=0.1, share=0.4, overdraft=0.3),
         CompressSettings(False, 0.5, 9_000, 0.2),
     )
 

@@ -206,6 +206,30 @@ def test_what_is_still_in_view_need_not_be_read_again(tmp_path: Any) -> None:
     play(go)
 
 
+SUPERSEDED = ContextSettings(prune=PruneSettings(schedule="request", rule=PruneRule(superseded=True, keep=1)))
+PART_OF_A = 'call: read_file {"file_path": "a.txt", "offset": 1, "limit": 1}'
+
+
+@pytest.mark.parametrize(("again", "may_replace"), [(READ_A, True), (PART_OF_A, False)])
+def test_what_was_read_again_goes_and_the_guard_knows_what_is_left(tmp_path: Any, again: str, may_replace: bool) -> None:
+    """The whole file, read again as a whole, is still known; read again in part, it is not."""
+
+    async def go() -> None:
+        agent = files_agent(tmp_path, f"{READ_A}\n---\n{EDIT_A}\n---\n{again}\n---\n{LOOK}\n---\n{WRITE_A}\n---\ntext: x", SUPERSEDED)
+        (tmp_path / "a.txt").write_text("start " + "alpha " * 60 + "\nand more\n")
+        await agent.run("Edit a.txt.")
+        pruned = entries(agent, Pruned)[0]
+        assert pruned.call_ids == (agent.history.view.outcomes[0].result.call_id,)
+        shown = [part for message in agent.history.request.messages for part in message.results]
+        assert "the result of read_file was removed to save room: call it again" in text_of(shown[0])
+        last = last_result(agent)
+        assert last.is_error is not may_replace, text_of(last)
+        if not may_replace:
+            assert "read only in part" in text_of(last)
+
+    play(go)
+
+
 def test_another_file_is_not_forgotten(tmp_path: Any) -> None:
     async def go() -> None:
         edit_b = EDIT_A.replace("a.txt", "b.txt")

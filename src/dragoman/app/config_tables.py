@@ -155,6 +155,7 @@ class PruneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: CountOrOff = _CONTEXT.prune.rule.keep
     strict_stderr: bool = _CONTEXT.prune.rule.strict_stderr
     by_content: bool = _CONTEXT.prune.rule.by_content
+    superseded: bool = _CONTEXT.prune.rule.superseded
     placeholder: Annotated[str, Meta(max_length=200)] = _CONTEXT.prune.placeholder
     pressure: Share = _CONTEXT.prune.pressure
     overhead: Share = _CONTEXT.prune.overhead

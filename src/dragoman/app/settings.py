@@ -91,7 +91,7 @@ def web_of(config: Config) -> WebAccess | None:
 
 def context_of(config: Config) -> ContextSettings:
     prune, compress = config.context.prune, config.context.compress
-    rule = PruneRule(prune.tools, round(prune.age_minutes * 60_000), prune.keep, prune.strict_stderr, prune.by_content)
+    rule = PruneRule(prune.tools, round(prune.age_minutes * 60_000), prune.keep, prune.strict_stderr, prune.by_content, prune.superseded)
     return ContextSettings(
         PruneSettings(
             prune.schedule,

@@ -59,12 +59,16 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
     for entry in entries:
         view.feed(entry)
     settings = context_of(command.setup.config).prune
+    superseded = msgspec.structs.replace(settings.rule, superseded=True)
     tariffs = _tariffs(command, view)
     whole = command.options.all or len(calls) <= MOST_CALLS
     groups = {
         "terminal": [policy_of(settings, name) for name in POLICIES if whole or name != "optimum"],
+        "superseded": [policy_of(settings, name, superseded) for name in POLICIES[-3:] if whole or name != "optimum"],
         "all": [policy_of(settings, name, ALL_TOOLS) for name in POLICIES[-3:] if whole or name != "optimum"],
     }
+    if settings.rule.superseded:
+        del groups["superseded"]  # the first group has it already
     costs = {name: _replay_all(calls, group, tariffs) for name, group in groups.items()}
     if command.as_json:
         return jsontext.dumps(_to_json(calls, tariffs, costs, settings)) + "\n"
@@ -74,18 +78,21 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
     has_own = bool(tariffs) and tariffs[0].is_own
     if not has_own:
         page.line((say("simulate_unpriced", model=view.model or say("context_no_model")), "yellow"))
+    file = one_line(command.options.config or command.setup.places.config_file, 300)
     for name, rows in costs.items():
         page.blank()
         page.line((_heading(name, settings), "bold"))
         head = [say("simulate_policy"), *(tariff.name for tariff in tariffs)]
         table(page, [head, *(_row(row, has_own, settings) for row in rows)], right=range(1, len(head)))
+    if not settings.rule.superseded:
+        page.fact("", 0, say("simulate_how_superseded", file=file))
     if settings.rule != ALL_TOOLS:
-        file = one_line(command.options.config or command.setup.places.config_file, 300)
         page.fact("", 0, say("simulate_how", file=file, settings=_toml(ALL_TOOLS)))
     page.blank()
     for text in map(_legend, tariffs):
         page.fact("", 0, text)
-    page.fact("", 0, say("simulate_legend", overhead=f"{settings.overhead:.0%}"), *([] if whole else [say("simulate_no_hindsight")]))
+    legend = say("simulate_legend", overhead=f"{settings.overhead:.0%}", share=f"{settings.share:.0%}")
+    page.fact("", 0, legend, *([] if whole else [say("simulate_no_hindsight")]))
     return page.text
 
 
@@ -131,6 +138,8 @@ def _falls_back(row: Deployment, profile: Profile) -> bool:
 def _heading(group: str, settings: PruneSettings) -> str:
     if group == "all":
         return say("simulate_all", keep=ALL_TOOLS.keep)
+    if group == "superseded":
+        return say("simulate_superseded")
     rule = settings.rule
     return say(
         "simulate_terminal",
@@ -142,7 +151,8 @@ def _heading(group: str, settings: PruneSettings) -> str:
 
 def _settings_of(rule: PruneRule) -> dict[str, Any]:
     """What to write under `[context.prune]` for this rule."""
-    return {"tools": list(rule.tools), "age_minutes": rule.age_ms / 60_000, "keep": rule.keep}
+    found: dict[str, Any] = {"tools": list(rule.tools), "age_minutes": rule.age_ms / 60_000, "keep": rule.keep}
+    return found | {"superseded": True} if rule.superseded else found
 
 
 def _toml(rule: PruneRule) -> str:
@@ -174,10 +184,11 @@ def _legend(tariff: Tariff) -> str:
 def _to_json(
     calls: Sequence[TracedCall], tariffs: Sequence[Tariff], costs: dict[str, list[list[ReplayCost]]], settings: PruneSettings
 ) -> dict[str, Any]:
+    rules = {name: rows[0][0].policy.rule for name, rows in costs.items() if rows and rows[0]}
     return {
         "requests": len(calls),
         "prices": list(tariffs),
-        "settings": {"terminal": _settings_of(settings.rule), "all": _settings_of(ALL_TOOLS)},
+        "settings": {name: _settings_of(rule) for name, rule in rules.items()},
         "costs": [
             {
                 "policy": cost.policy.name,
@@ -188,6 +199,9 @@ def _to_json(
                 "percent": cost.percent,
                 "prunes": len(cost.moments),
                 "pruned": cost.pruned,
+                "tokens": round(cost.tokens),
+                "unpruned_tokens": round(cost.unpruned_tokens),
+                "cache_breaks": cost.breaks,
             }
             for name, rows in costs.items()
             for row in rows

@@ -10,13 +10,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
 
 from dragoman.context.cache import NO_TOKENS, PRESSURE, Cache
 from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of, relieves
-from dragoman.context.prune import Kind, find_outdated, kind_of
+from dragoman.context.prune import Kind, find_outdated, find_replaced, kind_of
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.context.shown import ShownResult
 from dragoman.context.tokens import part_tokens, text_tokens
@@ -25,6 +25,9 @@ from dragoman.values.messages import Text, ToolResult
 from dragoman.values.notes import is_note
 from dragoman.values.parts import text_of
 from dragoman.values.profile import Profile
+
+if TYPE_CHECKING:
+    from dragoman.context.superseded import FilesShown
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -157,6 +160,8 @@ class Decider:
         facts = self._facts_of(view)
         # An entry without a time would be as old as the epoch by its number; it does not count as outdated.
         found = find_outdated([outcome.timestamp_ms or None for outcome in outcomes], [fact.kind for fact in facts], now_ms, rule)
+        if rule.superseded:
+            found = self._with_superseded(found, facts, view)
         pruned, placeholders = view.pruned, view.placeholders
         read_up_to = math.inf if self.settings.prune.schedule == "request" else _last_answer(view)
         pending: list[_OutdatedResult] = []
@@ -173,6 +178,19 @@ class Decider:
             ):
                 pending.append(_OutdatedResult(fact.result, seq, saved, since_ms))
         return pending
+
+    def _with_superseded(self, found: list[tuple[int, float]], facts: Sequence[_Fact], view: View) -> list[tuple[int, float]]:
+        """And the readings of files that are no longer true, but for the newest results."""
+        from dragoman.context.superseded import find_superseded
+
+        outcomes, since = view.outcomes, dict(found)
+        hidden = [position for position, outcome in enumerate(outcomes) if outcome.result.call_id in view.pruned]
+        times = [outcome.timestamp_ms or None for outcome in outcomes]
+        newer = dict(find_replaced(times, [fact.kind for fact in facts], self.settings.prune.rule))
+        for position, by in find_superseded([fact.files for fact in facts], hidden).items():
+            if position in newer:
+                since[position] = min(since.get(position, math.inf), max(newer[position], outcomes[by].timestamp_ms))
+        return sorted(since.items())
 
     def _facts_of(self, view: View) -> list[_Fact]:
         known, facts = self._facts, list[_Fact]()
@@ -201,6 +219,8 @@ class _Fact(NamedTuple):
     """Of its content."""
     length: float
     """In characters; infinite if there is more than text. A placeholder must be shorter: see `can_be_replaced`."""
+    files: FilesShown | None
+    """None if nobody wants to know."""
 
 
 class _OutdatedResult(NamedTuple):
@@ -274,7 +294,12 @@ def _fact(outcome: ShownResult, rule: PruneRule) -> _Fact:
     text = text_of(result.content)
     length = len(text) if all(isinstance(part, Text) for part in result.content) else math.inf
     kind = kind_of(result.name, text, result.is_error, rule, outcome.command)
-    return _Fact(result, kind, sum(map(part_tokens, result.content)), length)
+    files = None
+    if rule.superseded:
+        from dragoman.context.superseded import files_shown
+
+        files = files_shown(outcome.call, result, outcome.saw, outcome.wrote)
+    return _Fact(result, kind, sum(map(part_tokens, result.content)), length, files)
 
 
 def _rates(cache: Cache, profile: Profile, cache_kind: str) -> Rates | None:

@@ -90,8 +90,7 @@ def _message_facts(message: Mapping[str, Any], rule: PruneRule) -> tuple[float |
 def find_outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: float, rule: PruneRule) -> list[tuple[int, float]]:
     """The positions of the outdated results, ascending, each with the first millisecond at which it was outdated: when it was older than
     the rule's age and enough newer results had come."""
-    placed = [(at, position) for position, (at, kind) in enumerate(zip(times, kinds, strict=True)) if at is not None and not kind.error]
-    placed.sort()  # of two at the same time the later one is newer
+    placed = _in_order(times, kinds)
     found: list[tuple[int, float]] = []
     for (at, position), (newer_at, _) in zip(placed, placed[max(rule.keep, 0) :], strict=False):
         if now_ms - at <= rule.age_ms:
@@ -100,6 +99,19 @@ def find_outdated(times: Sequence[float | None], kinds: Sequence[Kind], now_ms: 
             found.append((position, max(at + rule.age_ms + 1, newer_at)))
     found.sort()
     return found
+
+
+def find_replaced(times: Sequence[float | None], kinds: Sequence[Kind], rule: PruneRule) -> list[tuple[int, float]]:
+    """The positions of results that are not among the newest, whatever their tool and age, each with the time at which it ceased to be."""
+    placed = _in_order(times, kinds)
+    return [(position, newer_at) for (_, position), (newer_at, _) in zip(placed, placed[max(rule.keep, 0) :], strict=False)]
+
+
+def _in_order(times: Sequence[float | None], kinds: Sequence[Kind]) -> list[tuple[float, int]]:
+    """The results that have a time and are no errors, oldest first."""
+    placed = [(at, position) for position, (at, kind) in enumerate(zip(times, kinds, strict=True)) if at is not None and not kind.error]
+    placed.sort()  # of two at the same time the later one is newer
+    return placed
 
 
 def _as_command(recorded: object) -> Mapping[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dragoman.context.economics import Books, Pending, Rates, premium
 from dragoman.context.prune import Kind, kind_of
 from dragoman.context.settings import PruneRule
+from dragoman.context.superseded import find_superseded
 from dragoman.context.trace import TracedCall, TracedPiece
 
 
@@ -68,20 +69,30 @@ class Timeline:
         if not self._kinds[result.id].error:
             insort(self._waiting, (result.timestamp_ms, position))
 
+    def _superseded(self) -> frozenset[str]:
+        """Ids of the results that are no longer true."""
+        if not self._rule.superseded:
+            return frozenset()
+        results = [piece.result for piece in self.pieces if piece.result is not None]
+        return frozenset(results[position].id for position in find_superseded([result.files for result in results]))
+
     def _take_ripe(self, now_ms: int) -> tuple[int, ...]:
         """The waiting results that are now ripe. The newest ones, which the rule keeps, never are."""
         beyond = len(self._waiting) - max(self._rule.keep, 0)
         if beyond <= 0:
             return ()
+        untrue = self._superseded()
         found: list[int] = []
         stay: list[tuple[float, int]] = []
         for at, position in self._waiting[:beyond]:
             id = self._id(position) or ""
-            if now_ms - at <= self._rule.age_ms:
-                stay.append((at, position))
-            elif self._kinds[id].may_go and id not in self._ripe:
+            if id in self._ripe:
+                continue
+            if id in untrue or (self._kinds[id].may_go and now_ms - at > self._rule.age_ms):
                 self._ripe.add(id)
                 found.append(position)
+            elif now_ms - at <= self._rule.age_ms or self._rule.superseded:
+                stay.append((at, position))
         self._waiting[:beyond] = stay
         return tuple(sorted(found))
 

@@ -24,6 +24,8 @@ class PruneRule(msgspec.Struct, frozen=True):
     """Whether anything on stderr makes a command's result an error, even with exit code 0."""
     by_content: bool = False
     """Whether results of tools with other names may go as well, where they are a JSON object with `stdout`, `stderr` or `exitCode`."""
+    superseded: bool = False
+    """Whether a file that was read may go, whatever its age, when the same part of it was read again or all of it was written since."""
 
 
 class PruneSettings(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.context.settings import TERMINAL_TOOLS
 from dragoman.context.tokens import message_tokens
-from dragoman.values.messages import Message, Text, ToolResult
+from dragoman.values.messages import Message, Text, ToolCall, ToolResult
 from dragoman.values.record import About, CommandOutput, Compressed
 
 T = TypeVar("T")
@@ -59,6 +59,11 @@ class ShownResult(msgspec.Struct, frozen=True):
     """The seq of the message it is in: see `Item.seq`."""
     timestamp_ms: int
     command: CommandOutput | None = None
+    """As in ToolFinished."""
+    call: ToolCall | None = None
+    """The call that it answers; None if that never ended."""
+    saw: tuple[str, ...] = ()
+    wrote: tuple[str, ...] = ()
     """As in ToolFinished."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from dragoman.context.shown import Item, ShownResult, can_be_replaced
+from dragoman.context.superseded import NONE_SHOWN, FilesShown, files_shown
 from dragoman.context.tokens import MAX_SCALE, RESULT_TOKENS, part_tokens, text_tokens
 from dragoman.context.view import View
 from dragoman.values.parts import text_of
@@ -37,6 +38,8 @@ class TracedResult(msgspec.Struct, frozen=True):
     """Tokens that replace it once it is pruned: as many as its own if it cannot be pruned."""
     command: CommandOutput | None = None
     """As in ToolFinished."""
+    files: FilesShown = NONE_SHOWN
+    """What it shows of files, and which its call wrote."""
 
 
 class TracedPiece(msgspec.Struct, frozen=True):
@@ -262,5 +265,12 @@ def _common(before: Sequence[_Key], now: Sequence[_Key]) -> int:
 def _result(outcome: ShownResult, remains: float) -> TracedResult:
     result = outcome.result
     return TracedResult(
-        result.call_id, result.name, outcome.timestamp_ms, text_of(result.content), result.is_error, remains, outcome.command
+        result.call_id,
+        result.name,
+        outcome.timestamp_ms,
+        text_of(result.content),
+        result.is_error,
+        remains,
+        outcome.command,
+        files_shown(outcome.call, result, outcome.saw, outcome.wrote),
     )

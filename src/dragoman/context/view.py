@@ -22,7 +22,6 @@ from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import (
     About,
     AnswerRejected,
-    CommandOutput,
     Compressed,
     Configured,
     Entry,
@@ -76,8 +75,8 @@ class View:
         self.refused: dict[tuple[str, str], tuple[str, ...]] = {}
         """By deployment and model: the fields its service refused."""
         self._meters: dict[tuple[str, str], Meter] = {}
-        self._times: dict[str, int] = {}
-        self._commands: dict[str, CommandOutput] = {}
+        self._finished: dict[str, ToolFinished] = {}
+        """How the open calls ended, by their ids."""
         self._open: tuple[ToolCall, ...] = ()
         self._open_seq = -1
         self._waiting: set[str] = set()
@@ -280,9 +279,7 @@ class View:
             self._waiting.discard(result.call_id)
             self._forget_progress(result.call_id)
             self._results[result.call_id] = result
-            self._times[result.call_id] = entry.timestamp_ms
-            if entry.command is not None:
-                self._commands[result.call_id] = entry.command
+            self._finished[result.call_id] = entry
             self._close_batch(entry)
 
     def _close_batch(self, entry: Entry, *, whatever_happened: bool = False) -> None:
@@ -290,11 +287,7 @@ class View:
         if not self._open or (self._waiting and not whatever_happened):
             return
         results = tuple(self._results.get(call.id) or _interrupted_result(call) for call in self._open)
-        times, commands = self._times, self._commands
-        outcomes = [
-            ShownResult(result, entry.seq, times.get(result.call_id, entry.timestamp_ms), commands.get(result.call_id))
-            for result in results
-        ]
+        outcomes = [_outcome(call, result, entry, self._finished.get(call.id)) for call, result in zip(self._open, results, strict=True)]
         for _, shown in self._shown.steps:
             shown.outcomes.extend(outcomes)
         self._show(entry, Message("user", results))
@@ -312,8 +305,7 @@ class View:
         self.postponed.clear()
         self.decided.clear()
         self._results.clear()
-        self._times.clear()
-        self._commands.clear()
+        self._finished.clear()
 
     def _rewind(self, to_seq: int) -> None:
         """Repeat the fold over the entries that led there."""
@@ -331,6 +323,13 @@ class View:
         fresh._fed = self._fed
         fresh.refused = self.refused  # what a service takes does not depend on what is said
         self.__dict__.update(fresh.__dict__)
+
+
+def _outcome(call: ToolCall, result: ToolResult, entry: Entry, finished: ToolFinished | None) -> ShownResult:
+    """`entry`: the one that completed the batch; `finished`: the call's own end, if it had one."""
+    if finished is None:
+        return ShownResult(result, entry.seq, entry.timestamp_ms)
+    return ShownResult(result, entry.seq, finished.timestamp_ms, finished.command, call, finished.saw, finished.wrote)
 
 
 def _interrupted_result(call: ToolCall) -> ToolResult:

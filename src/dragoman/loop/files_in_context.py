@@ -19,3 +19,12 @@ def files_in_context(view: View, entries: Iterable[Entry]) -> set[str]:
         if call_id not in view.pruned:
             found.update(finished[call_id].saw)
     return found
+
+
+def files_in_part(view: View, call_ids: Iterable[str]) -> set[str]:
+    """Absolute paths of which these results, now pruned, showed lines that nothing in the context shows any more."""
+    from dragoman.context.superseded import files_shown, no_longer_shown
+
+    gone, pruned = frozenset(call_ids), view.pruned
+    shown = [(outcome.result.call_id, files_shown(outcome.call, outcome.result, outcome.saw, outcome.wrote)) for outcome in view.outcomes]
+    return no_longer_shown([files for id, files in shown if id in gone & pruned], [files for id, files in shown if id not in pruned])

@@ -288,7 +288,7 @@ _FIELDS: dict[type, dict[str, Check]] = {
         "share": number(0, 1),
         "overdraft": number(0),
     },
-    PruneRule: {"tools": each(text), "age_ms": number(-1), "keep": whole(0), "strict_stderr": flag, "by_content": flag},
+    PruneRule: {"tools": each(text), "age_ms": number(-1), "keep": whole(0), "strict_stderr": flag, "by_content": flag, "superseded": flag},
     CompressSettings: {
         "enabled": flag,
         "threshold": number(0, 1),

@@ -6,7 +6,7 @@ What the window forces is recorded with that window, so that it is lost to no mo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -187,6 +187,7 @@ class Room:
         before = self._files()
         self._history.prune(call_ids, saved_tokens, reason, premium_tokens, limit)
         self._forget_missing(before)
+        self._forget_parts(before, call_ids)
         emit(ContextPruned(call_ids, saved_tokens, limit))
         pruned = [entry for entry in self._history.entries if isinstance(entry, Pruned)]
         count, total = sum(len(entry.call_ids) for entry in pruned), sum(entry.saved_tokens for entry in pruned)
@@ -206,6 +207,15 @@ class Room:
         for path in before - self._files() if before else ():
             assert self._seen is not None
             self._seen.forget(path)
+
+    def _forget_parts(self, before: set[str], call_ids: Iterable[str]) -> None:
+        """What is left of these files in the context is no longer the whole."""
+        if not before or self._seen is None:
+            return
+        from dragoman.loop.files_in_context import files_in_part
+
+        for path in files_in_part(self._history.view, call_ids):
+            self._seen.note_part(path)
 
 
 def _log(words: str, *values: object) -> None:

@@ -67,6 +67,11 @@ class SeenFiles:
         else:
             self._sights[path] = Sight(after, is_whole=False, is_stale=known is not None)
 
+    def note_part(self, path: str) -> None:
+        """Some of the content is no longer in the model's context: what is left of it is not the whole."""
+        if (known := self._sights.get(path)) is not None and known.is_whole:
+            self._sights[path] = Sight(known.state, is_whole=False, is_stale=known.is_stale)
+
     def forget(self, path: str) -> None:
         """The content is no longer in the model's context."""
         self._sights.pop(path, None)

@@ -137,6 +137,8 @@ TEXTS = {
     "simulate_own": "this model",
     "simulate_terminal": "outdated results of {tools} ({minutes} minutes, {keep} newest kept)",
     "simulate_all": "results of all tools but the {keep} newest",
+    "simulate_superseded": "the same, and files that were read again since (the latest reading stays)",
+    "simulate_how_superseded": "To let files go that were read again since, write superseded = true under [context.prune] in {file}.",
     "simulate_how": "To prune like this, write under [context.prune] in {file}, one to a line: {settings}; schedule = one of the policies "
     "(auto is the default).",
     "simulate_configured": "{name} *",
@@ -149,7 +151,8 @@ TEXTS = {
     "simulate_optimum": "hindsight",
     "simulate_dollars": "{percent} {usd}",
     "simulate_legend": "* as configured. request: before every request; turn: with every prompt; cold: when the cache is lost "
-    "anyway; economic: when keeping results has cost as much as removing them; auto: the same within {overhead}; hindsight: the "
+    "anyway; economic: when keeping results has cost as much as removing them; auto: the same within {overhead}, and "
+    "sooner above {share} of the request; hindsight: the "
     "best possible schedule, known afterwards. The service's cache is modelled, and how the model would have answered with less is "
     "not known.",
     "simulate_no_hindsight": "With this many requests, hindsight takes a while; --all shows it.",

@@ -132,6 +132,8 @@ TEXTS = {
     "simulate_own": "此模型",
     "simulate_terminal": "{tools} 的过时结果（{minutes} 分钟，保留最新 {keep} 个）",
     "simulate_all": "除最新 {keep} 个以外所有工具的结果",
+    "simulate_superseded": "同上，并包括此后重新读取过的文件（最近一次读取保留）",
+    "simulate_how_superseded": "要让此后重新读取过的文件也移除，请在 {file} 的 [context.prune] 下写 superseded = true。",
     "simulate_how": "要这样移除，请在 {file} 的 [context.prune] 下逐行写入：{settings}；schedule = 其中一种策略（默认 auto）。",
     "simulate_configured": "{name} *",
     "simulate_none_policy": "从不",
@@ -144,7 +146,7 @@ TEXTS = {
     "simulate_dollars": "{percent} {usd}",
     "simulate_legend": "* 为当前配置。request：每个请求之前；turn：每个提示时；cold：缓存反正已失效时；economic："
     "保留结果的花费已与移除相当时；"
-    "auto：同上，但限制在 {overhead} 以内；事后最优：事后才知道的最佳安排。服务方的缓存是模拟的，"
+    "auto：同上，但限制在 {overhead} 以内，占请求超过 {share} 时提前移除；事后最优：事后才知道的最佳安排。服务方的缓存是模拟的，"
     "模型看到更少内容时会如何回答则不得而知。",
     "simulate_no_hindsight": "请求这么多时，计算事后最优需要一些时间；--all 会显示它。",
     "simulate_prices": "{name}：{model}，每百万输入 token {input}；缓存读取 {read}，写入 {write}，保留 {minutes} 分钟",
