@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import base64
 import importlib
 import inspect
 import re
@@ -27,6 +28,8 @@ TERMS = Path(__file__).with_name("documents_terms.txt")
 GIVEN = ROOT.parent / "shared" / "documents-terms.tsv"
 """Words the documents' readers began with, where they lie beside the project."""
 SEEDS = ROOT.parent / "shared" / "seeds"
+PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+"""A PNG of one pixel."""
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -175,6 +178,7 @@ def test_every_command_runs(tmp_path: Path) -> None:
     place = Place(tmp_path)
     with service("script: end=repeat\ntext: <snapshot><goal>read a.txt</goal></snapshot>") as place.service:
         place.more_env = {"DRAGOMAN_MODEL": "gemini/gemini-2.5-pro"}
+        (place.work / "shot.png").write_bytes(PICTURE)
         assert place.ask("What does a.txt say?", model="gemini/gemini-2.5-pro").code == 0
         faults = []
         for command in in_turn("command"):
