@@ -51,11 +51,15 @@ class Notebook:
     def __init__(self) -> None:
         self.lines: list[tuple[str, str]] = []
         self.starts: dict[str, str] = {}
+        self.beginnings: list[str] = []
+        """Of calls that only read."""
         self.results: dict[str, ToolResult] = {}
         self.outcomes: dict[str, ToolOutcome] = {}
         self.displays: dict[str, tuple[str, str]] = {}
 
-    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> None:
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> None:
+        if read_only:
+            return self.beginnings.append(call.id)
         self.lines.append(("started", call.id))
         self.starts[call.id] = arguments
 

@@ -89,6 +89,8 @@ class World:
     events: list[TurnEvent] = field(default_factory=list)
     results: dict[str, tuple[ToolResult, ToolOutcome]] = field(default_factory=dict)
     starts: dict[str, str] = field(default_factory=dict)
+    beginnings: list[str] = field(default_factory=list)
+    """Of calls that only read."""
     arguments: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def note(self, what: str, call_id: str = "") -> None:
@@ -141,7 +143,9 @@ class World:
             case ToolCallConfirmation(call=call):
                 self.note("confirmation", call.id)
 
-    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> None:
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> None:
+        if read_only:
+            return self.beginnings.append(call.id)
         self.note("recorded start", call.id)
         self.starts[call.id] = arguments
 

@@ -508,7 +508,7 @@ def test_a_write_is_on_disk_before_it_runs_and_a_result_before_it_is_told() -> N
     ledger = bench.ledger
 
     class Storied(type(ledger)):  # type: ignore[misc]
-        def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> None:
+        def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> None:
             story.append("started")
 
         def finish_tool(self, *args: Any, **files: Any) -> None:
@@ -524,9 +524,10 @@ def test_a_write_is_on_disk_before_it_runs_and_a_result_before_it_is_told() -> N
     assert story == ["started", "synced", "ran", "finished", "synced", "told"]
 
 
-def test_a_read_is_not_marked_as_started() -> None:
+def test_the_beginning_of_a_read_is_noted_and_nothing_waits_for_it() -> None:
     bench = Bench([PlainTool("read")])
     bench.run(ToolCall("1", "read"))
+    assert bench.ledger.beginnings == ["1"]
     assert bench.ledger.lines == [("finished", "1"), ("synced", "")]
 
 

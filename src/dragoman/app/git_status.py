@@ -47,7 +47,7 @@ class StatusLook:
             return None
         self._is_taken = True
         looked_ms, lines = self._found
-        calls = (entry for entry in islice(history.entries, self._before, None) if isinstance(entry, ToolStarted))
+        calls = (entry for entry in islice(history.entries, self._before, None) if isinstance(entry, ToolStarted) and not entry.read_only)
         return None if any(call.timestamp_ms <= looked_ms for call in calls) else lines
 
     def _look(self) -> None:

@@ -262,6 +262,8 @@ class View:
         if isinstance(entry, ToolDecided):
             self.decided[entry.call_id] = entry
             return
+        if isinstance(entry, ToolStarted) and entry.read_only:
+            return
         self._forget_progress(entry.call_id)
         if isinstance(entry, ToolStarted):
             self.started.add(entry.call_id)

@@ -44,7 +44,7 @@ def record_end(
 def record_stopped(history: History, arrived: Arrived) -> None:
     """What a person stopped stays in view as far as it came: they have read it, and what they say next may be about it."""
     if says_something(arrived.message()):
-        history.answer(arrived.response("cancelled"))
+        history.answer(arrived.response("cancelled"), sent_ms=arrived.sent_ms, first_ms=arrived.first_ms)
     else:
         record_broken(history, arrived, "broken off")
     arrived.finish()
@@ -54,7 +54,8 @@ def record_broken(history: History, arrived: Arrived, reason: str, *, may_have_c
     """What came of an answer that broke off is recorded, and rejected; where nothing came, what it took."""
     usage = arrived.usage(may_have_cost=may_have_cost)
     if arrived.message().parts:
-        history.reject(history.answer(arrived.response("broken off")), reason)
+        said = history.answer(arrived.response("broken off"), sent_ms=arrived.sent_ms, first_ms=arrived.first_ms)
+        history.reject(said, reason)
     elif usage is not None:
         history.spend(history.view.model, usage)
 

@@ -165,7 +165,7 @@ class History:
         by: Speaker = "program" if about else "model" if message.role == "assistant" else "person"
         return self.append(Said(*self.stamp(), message, by=by, about=about))
 
-    def answer(self, response: Response, model: str = "") -> Said:
+    def answer(self, response: Response, model: str = "", *, sent_ms: int = 0, first_ms: int = 0) -> Said:
         """An answer with its metadata. It is recorded even if it is then rejected."""
         said = Said(
             *self.stamp(),
@@ -178,14 +178,16 @@ class History:
             response.model_version,
             by="model",
             ratings=response.ratings,
+            sent_ms=sent_ms,
+            first_ms=first_ms,
         )
         return self.append(said)
 
     def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:
         return self.append(AnswerRejected(*self.stamp(), said.seq, reason, retry_temperature))
 
-    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> ToolStarted:
-        return self.append(ToolStarted(*self.stamp(), call.id, call.name, arguments, outside))
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> ToolStarted:
+        return self.append(ToolStarted(*self.stamp(), call.id, call.name, arguments, outside, read_only))
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()

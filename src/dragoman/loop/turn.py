@@ -69,7 +69,7 @@ class Turn:
         self.response: Response | None = None
         self.pieces = Pieces()
         """What came before the service paused its answer, recorded as it came."""
-        self.arrived = Arrived(self._policy.max_chars, self._policy.max_events)
+        self.arrived = Arrived(self._policy.max_chars, self._policy.max_events, history.now_ms)
         """What has come of an answer that is not recorded yet. Where the turn is cancelled, the run records it."""
         self.arrived.finish()
 
@@ -119,7 +119,7 @@ class Turn:
             if finished is None:
                 raise StreamBroken(say("loop.no_answer"), provider=self._model.provider.name)
             if pieces.take(finished):
-                history.answer(finished)
+                self._record_answer(finished)
                 continue
             if finished.fault == "unreadable_call" and not finished.message.calls:
                 unreadable += 1
@@ -164,13 +164,16 @@ class Turn:
 
     # --- recording an answer
 
+    def _record_answer(self, response: Response) -> Said:
+        return self._history.answer(response, sent_ms=self.arrived.sent_ms, first_ms=self.arrived.first_ms)
+
     def _record(self, response: Response, *, last: bool) -> str:
         """Returns why the answer must be requested again, or nothing; raises where that is of no use."""
         from dragoman.loop.answer_faults import fault_of, oversized_call, refusal_of, with_true_finish
 
         response = with_true_finish(response, self._max_output_tokens())
         after_results = self._after_results()
-        said = self._history.answer(response)
+        said = self._record_answer(response)
         if response.finish in _REFUSALS:
             self._history.reject(said, str(refusal_of(response)))
             raise Refused(refusal_of(response), provider=self._model.provider.name)
@@ -206,7 +209,7 @@ class Turn:
         and again, it is asked once more under a JSON schema, where the service can do that; then the run ends with InvalidAnswer."""
         from dragoman.text_tools.call_note import feedback_message
 
-        said = self._history.answer(response)
+        said = self._record_answer(response)
         if count <= UNREADABLE_TRIES:
             self._history.say(feedback_message(response.detail), "feedback")
             return UNREADABLE

@@ -73,8 +73,10 @@ class Checkpoints:
         self._unsaved: list[str] = []
         """Ids of calls whose files are not in the blob store yet."""
 
-    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> object:
-        started = self._ledger.start_tool(call, arguments, outside=outside)
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> object:
+        started = self._ledger.start_tool(call, arguments, outside=outside, read_only=read_only)
+        if read_only:
+            return started
         if files := {path: _FileBefore(path, _state_of(path)) for path in self._paths(call, arguments)}:
             self._open[call.id] = files
             self._unsaved.append(call.id)

@@ -230,7 +230,7 @@ class _TranscriptReader:
     def _start(self, entry: ToolStarted) -> None:
         """From here on it may have had effects, even if its end is unknown."""
         index, step = self._open(entry.call_id)
-        if step is not None and index not in self._done:
+        if step is not None and index not in self._done and not entry.read_only:
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
             self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown", outside=entry.outside)
 

@@ -241,8 +241,9 @@ class Scheduler:
 
     async def _execute(self, job: Job) -> ToolOutput | Later:
         assert job.tool is not None
-        if not job.read_only or job.final_arguments or self._goes_on:
-            self._ledger.start_tool(job.meant, job.final_arguments, outside=bool(job.intent.outside))
+        only_reads = job.read_only and not job.final_arguments and not self._goes_on
+        self._ledger.start_tool(job.meant, job.final_arguments, outside=bool(job.intent.outside), read_only=only_reads)
+        if not only_reads:
             await self._ledger.sync()
         if job.stopping:
             raise asyncio.CancelledError  # the ledger may have swallowed the cancel: do not run it

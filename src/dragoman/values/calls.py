@@ -293,7 +293,7 @@ AskUser = Callable[[str, Sequence[str]], str | Awaitable[str]]
 class Ledger(Protocol):
     """Where the scheduler records what its calls do: History, or, in a session that is saved, Checkpoints around it."""
 
-    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False) -> object: ...
+    def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> object: ...
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()

@@ -7,10 +7,12 @@ an answer that is under way is kept, so that nothing of it is lost if it is canc
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from io import StringIO
 
 import msgspec
 
+from dragoman.base.clock import now_ms
 from dragoman.base.words import say
 from dragoman.values.errors import AnswerTooLong
 from dragoman.values.events import (
@@ -21,6 +23,7 @@ from dragoman.values.events import (
     ThoughtDelta,
     ToolCallDelta,
     ToolCallReady,
+    ToolCallStarted,
     UsageUpdated,
 )
 from dragoman.values.messages import FinishReason, Message, Part, Response, Text, Thought
@@ -91,8 +94,9 @@ class AnswerBound:
 class Arrived:
     """One attempt at an answer. Adding an event costs the same however many came before, and the text is kept once."""
 
-    def __init__(self, max_chars: int = MAX_ANSWER_CHARS, max_events: int = MAX_ANSWER_EVENTS) -> None:
+    def __init__(self, max_chars: int = MAX_ANSWER_CHARS, max_events: int = MAX_ANSWER_EVENTS, now_ms: Callable[[], int] = now_ms) -> None:
         self._limits = max_chars, max_events
+        self._now_ms = now_ms
         self.begin()
 
     def begin(self, wait_s: float = 0.0) -> None:
@@ -104,19 +108,28 @@ class Arrived:
         self._bound = AnswerBound(*self._limits)
         self._has_begun = False
         self._is_over = False
+        self._send_in(wait_s)
+
+    def _send_in(self, wait_s: float) -> None:
         self._sent_s = time.monotonic() + wait_s
+        self.sent_ms, self.first_ms = self._now_ms() + round(wait_s * 1000), 0
+        """When the request of the last attempt was sent, and when the first words, thinking or call of its answer came; 0: not yet."""
 
     def finish(self) -> None:
         """The whole answer has come: whoever has it records it."""
+        times = self.sent_ms, self.first_ms
         self.begin()
+        self.sent_ms, self.first_ms = times
         self._is_over = True
 
     def add(self, event: StreamEvent) -> None:
         """Raises AnswerTooLong once there is too much; what had arrived stays."""
         if isinstance(event, RequestDelayed):
-            self._sent_s = time.monotonic() + event.wait_s  # nothing is sent before
+            self._send_in(event.wait_s)  # nothing is sent before
         self._has_begun = self._has_begun or not isinstance(event, FieldOmitted | RequestDelayed)
         self._bound.take(event)
+        if not self.first_ms and isinstance(event, TextDelta | ThoughtDelta | ToolCallStarted | ToolCallReady):
+            self.first_ms = self._now_ms()
         if isinstance(event, TextDelta):
             self._write(Text, event.text)
         elif isinstance(event, ThoughtDelta):

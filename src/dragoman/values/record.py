@@ -112,6 +112,10 @@ class Said(_Entry, frozen=True, tag="said"):
     """The speaker. Empty only on disk in logs of an earlier version: `sessions/upgrade.py` fills it in."""
     about: About = ""
     ratings: tuple[SafetyRating, ...] = ()
+    sent_ms: int = 0
+    """Of an answer: when its request was sent. 0: not known, as in logs of an earlier version."""
+    first_ms: int = 0
+    """Of an answer: when its first words, thinking or call came."""
 
 
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
@@ -134,6 +138,9 @@ class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     """The final arguments, if a person edited them or they were repaired; empty: as the model wrote them."""
     outside: bool = False
     """It runs a command outside the sandbox."""
+    read_only: bool = False
+    """It changes nothing, so this says only when it began: nothing waits until it is on disk, and it is not taken for one that may have had
+    effects. Logs of an earlier version have no entry for such a call."""
 
 
 WaitsFor = Literal["decision", "result"]
