@@ -138,7 +138,7 @@ def bad_files(folder: Path) -> dict[str, str]:
         "notes.txt": "no image, PDF, sound or video",
         "pipe.png": "not a regular file",
         "big.png": "20,000,001 bytes",
-        ".": "Is a directory",
+        ".": "is not a regular file: name the image",
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from os import PathLike
-from stat import S_ISREG
 
+from dragoman.base.found_files import NotRegularFile, TooLargeFile, read_found
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.media_types import HEAD_BYTES, any_media_type
@@ -31,15 +31,13 @@ def read_media(given: Media | bytes | bytearray | PathLike[str]) -> Blob:
 def read_file(path: PathLike[str] | str, *, shown: str = "") -> Blob:
     """A file that a person named: it may be a link, but not a device or a pipe, which would be waited for."""
     shown = shown or os.fspath(path)
+    path = os.path.expanduser(os.fsdecode(path))
     try:
-        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not S_ISREG(status.st_mode):
-                raise InputError(say("values.media_no_file", path=shown))
-            if status.st_size > MAX_MEDIA_BYTES:
-                raise InputError(say("values.media_too_large", path=shown, size=status.st_size, most=MAX_MEDIA_BYTES))
-            data = file.read(MAX_MEDIA_BYTES + 1)
+        data = read_found(path, MAX_MEDIA_BYTES)
+    except (NotRegularFile, IsADirectoryError):
+        raise InputError(say("values.media_no_file", path=shown)) from None
+    except TooLargeFile:
+        raise InputError(say("values.media_too_large", path=shown, size=os.path.getsize(path), most=MAX_MEDIA_BYTES)) from None
     except (OSError, ValueError) as error:
         raise InputError(say("values.media_unreadable", path=shown, reason=getattr(error, "strerror", None) or str(error))) from None
     if not data:
