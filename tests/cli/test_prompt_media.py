@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from program import Place, Service
+from terminals import terminal
 
 Serve = Callable[..., Service]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -56,3 +57,13 @@ def test_what_cannot_be_sent_ends_the_run_before_it_begins(place: Place, serve: 
     done = place.ask(f"what is on @{name}?")
     done.complaint(42, *words)
     assert not asked.requests
+
+
+def test_the_plain_conversation_sends_them_too_and_says_what_it_cannot_send(place: Place, serve: Serve) -> None:
+    asked = serve("text: A ship.")
+    (place.work / "shot.png").write_bytes(PNG)
+    with terminal(place) as shown:
+        shown.prompt()
+        shown.ask("what is on @shot.png, and @gone.png?")
+        assert "gone.png cannot be read" in shown.prompt()
+    assert kinds(asked.requests[0])[-1] == "image"
