@@ -17,7 +17,7 @@ from dragoman.context.economics import Rates
 from dragoman.context.replay import Policy, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
-from dragoman.context.superseded import FilesShown, FileReading, files_shown, find_superseded, no_longer_shown
+from dragoman.context.superseded import FilesShown, PartRead, files_shown, find_superseded, no_longer_shown
 from dragoman.context.trace import trace_calls
 from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant
 from dragoman.values.record import Kept
@@ -90,7 +90,7 @@ def test_a_call_that_ran_with_other_arguments_shows_nobody_knows_what() -> None:
 
 def test_other_programs_are_known_by_their_tools_names() -> None:
     call = ToolCall("c", "mcp__fs__read_text_file", '{"path": "./src/a.py"}')
-    assert files_shown(call, ToolResult("c", call.name, (Text("x\ny"),))).read == (FileReading("src/a.py", 1, 0, 2, True),)
+    assert files_shown(call, ToolResult("c", call.name, (Text("x\ny"),))).read == (PartRead("src/a.py", 1, 0, 2, True),)
     hooked = ToolCall("c", "read_file", '{"file_path": "src/a.py"}')
     assert files_shown(hooked, ToolResult("c", "read_file", (Text("(not shown)"),))) == FilesShown(), "a hook replaced what was read"
 

@@ -24,7 +24,7 @@ _CONTENTS = ("content", "text", "file_text")
 _NOTE_CHARS = 400
 
 
-class FileReading(NamedTuple):
+class PartRead(NamedTuple):
     """The part of a file that a result shows."""
 
     path: str
@@ -36,10 +36,10 @@ class FileReading(NamedTuple):
     is_whole: bool = False
     """It is all of the file, from the first line to the last."""
 
-    def overlaps(self, other: FileReading) -> bool:
+    def overlaps(self, other: PartRead) -> bool:
         return self.path == other.path and self.first <= other.last and other.first <= self.last
 
-    def covers(self, other: FileReading) -> bool:
+    def covers(self, other: PartRead) -> bool:
         """Whether this one, which came later, shows at least as much."""
         if self.path != other.path:
             return False
@@ -51,7 +51,7 @@ class FileReading(NamedTuple):
 class FilesShown(NamedTuple):
     """What one call showed of files, which it wrote whole, and which it changed."""
 
-    read: tuple[FileReading, ...] = ()
+    read: tuple[PartRead, ...] = ()
     wrote: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     """As the model named them."""
@@ -72,14 +72,14 @@ def files_shown(call: ToolCall | None, result: ToolResult, saw: Sequence[str] = 
     if name in _EDITORS:
         return FilesShown(changed=_named_path(call))
     if len(saw) > 1:
-        return FilesShown(tuple(map(FileReading, saw)))
+        return FilesShown(tuple(map(PartRead, saw)))
     paths = tuple(saw) or (_named_path(call) if name in _READERS else ())
     return FilesShown((_reading(paths[0], call.args or {}, result),)) if paths else NONE_SHOWN
 
 
 def find_superseded(shown: Sequence[FilesShown | None], hidden: Collection[int] = ()) -> dict[int, int]:
     """Position of a result → position of the one that superseded it. `hidden`: those that are pruned stand for nothing."""
-    later: dict[str, list[tuple[int, FileReading]]] = {}
+    later: dict[str, list[tuple[int, PartRead]]] = {}
     changes: list[tuple[int, str]] = []
     found: dict[int, int] = {}
     for position in range(len(shown) - 1, -1, -1):
@@ -90,20 +90,18 @@ def find_superseded(shown: Sequence[FilesShown | None], hidden: Collection[int] 
         changes += [(position, path) for path in (*wrote, *changed)]
         if position in hidden:
             continue
-        for reading in (*readings, *(FileReading(path, is_whole=True) for path in wrote)):
+        for reading in (*readings, *(PartRead(path, is_whole=True) for path in wrote)):
             later.setdefault(reading.path, []).append((position, reading))
     return found
 
 
 def no_longer_shown(gone: Sequence[FilesShown], shown: Sequence[FilesShown]) -> set[str]:
     """Paths of which results that are gone showed lines that no result still shows."""
-    readings = [each for files in shown for each in (*files.read, *(FileReading(path, is_whole=True) for path in files.wrote))]
+    readings = [each for files in shown for each in (*files.read, *(PartRead(path, is_whole=True) for path in files.wrote))]
     return {reading.path for files in gone for reading in files.read if not _is_shown(reading, readings)}
 
 
-def _first_later(
-    position: int, reading: FileReading, later: Sequence[tuple[int, FileReading]], changes: Sequence[tuple[int, str]]
-) -> int | None:
+def _first_later(position: int, reading: PartRead, later: Sequence[tuple[int, PartRead]], changes: Sequence[tuple[int, str]]) -> int | None:
     """The first of the later readings of its file that supersedes this one."""
     changed_at = min((place for place, path in changes if place > position and _is_same(path, reading.path)), default=inf)
     for place, other in reversed(later):
@@ -117,7 +115,7 @@ def _is_same(named: str, path: str) -> bool:
     return named == path or path.endswith(f"/{named}")
 
 
-def _is_shown(reading: FileReading, others: Sequence[FileReading]) -> bool:
+def _is_shown(reading: PartRead, others: Sequence[PartRead]) -> bool:
     runs = sorted((each.first, each.last) for each in others if each.path == reading.path)
     if any(each.is_whole for each in others if each.path == reading.path):
         return True
@@ -128,16 +126,16 @@ def _is_shown(reading: FileReading, others: Sequence[FileReading]) -> bool:
     return reading.last <= reached < inf
 
 
-def _reading(path: str, args: Mapping[str, Any], result: ToolResult) -> FileReading:
+def _reading(path: str, args: Mapping[str, Any], result: ToolResult) -> PartRead:
     first, limit = max(_whole(args.get("offset")), 1), _whole(args.get("limit"))
     texts = [part.text for part in result.content if isinstance(part, Text)]
     if len(texts) != 1 or len(result.content) != 1:
-        return FileReading(path, first, limit, is_whole=not texts and not args.keys() & {"offset", "limit"})
+        return PartRead(path, first, limit, is_whole=not texts and not args.keys() & {"offset", "limit"})
     lines = texts[0].splitlines()
     count = len(lines) - (bool(lines) and lines[-1].startswith("["))
     is_cut = "offset=" in texts[0][-_NOTE_CHARS:]  # our own note, and that of others: go on with offset=…
     last = first + (min(count, limit) if limit else count) - 1
-    return FileReading(path, first, limit, last, first == 1 and not is_cut and (not limit or count < limit))
+    return PartRead(path, first, limit, last, first == 1 and not is_cut and (not limit or count < limit))
 
 
 def _was_changed(result: ToolResult) -> bool:
