@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks import context_share
 from benchmarks.context_traces import Trace, traces
 from benchmarks.corpora import NO_CORPORA
 from benchmarks.table import Cell, Table
@@ -81,6 +82,7 @@ def measure(*, quick: bool) -> tuple[list[Table], list[Check]]:
     ]
     clock = _by_the_clock(found, services)
     accuracy, errors = _accuracy(found)
+    tables += [context_share.beside_the_letter(found), context_share.lively(), context_share.choices()]
     tables += [clock, _bills(found), accuracy]
     return tables, [*_cost_checks(costs), *_clock_checks(clock), *_token_checks(errors)]
 
@@ -189,6 +191,10 @@ def _cost_checks(costs: dict[tuple[str, str, bool, PolicyName, str], ReplayCost]
         worst, where = max((cost.worst_percent, key) for key, cost in costs.items() if key[3] == name)
         seen = f"{worst:.2f} % at the worst moment of {where[0]}, {where[1]}, {'static' if where[2] else 'longest'}, {where[4]}"
         yield Check(f"{name} costs at most {bound:.0f} % of never pruning, wherever any session ends", worst <= bound * (1 + 1e-9), seen)
+    lasting = replay(Timeline(context_share.steady(160), PruneRule()), Policy("auto"), Rates(0.1, 1.25, falls_back=True))
+    yield Check("auto, a command a minute: cheaper than not pruning in the end", lasting.percent <= 100, f"{lasting.percent:.1f} %")
+    share = max(lasting.shares)
+    yield Check("auto, a command a minute: at most a third is outdated at any moment", share <= 1 / 3, f"{100 * share:.0f} %")
     at_end, where = max((cost.percent, key) for key, cost in costs.items() if key[3:] == ("auto", "default"))
     yield Check("auto, the given rule: no session ends above 102 %", at_end <= 102, f"{at_end:.2f} % on {where[0]}, {where[1]}")
     for falls_back in (False, True):
