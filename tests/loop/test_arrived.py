@@ -7,6 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.base.clock import now_ms
 from dragoman.loop.closing import record_broken, record_stopped
 from dragoman.loop.history import History
 from dragoman.values.events import (
@@ -37,7 +38,7 @@ events = st.one_of(
 
 @given(st.lists(events, max_size=30))
 def test_nothing_is_lost_and_the_order_is_kept(came: list[StreamEvent]) -> None:
-    arrived = Arrived()
+    arrived = Arrived(now_ms)
     for event in came:
         arrived.add(event)
     message = arrived.message()
@@ -53,7 +54,7 @@ def test_nothing_is_lost_and_the_order_is_kept(came: list[StreamEvent]) -> None:
 
 @given(st.lists(events, max_size=30))
 def test_the_usage_is_the_last_that_was_told_and_never_whole(came: list[StreamEvent]) -> None:
-    arrived = Arrived()
+    arrived = Arrived(now_ms)
     for event in came:
         arrived.add(event)
     told = [event.usage.fresh_tokens for event in came if isinstance(event, UsageUpdated)]
@@ -63,7 +64,7 @@ def test_the_usage_is_the_last_that_was_told_and_never_whole(came: list[StreamEv
 
 
 def test_what_was_not_sent_took_nothing() -> None:
-    arrived = Arrived()
+    arrived = Arrived(now_ms)
     assert arrived.usage(may_have_cost=False) is None, "the service refused"
     arrived.begin(wait_s=60)
     assert arrived.usage() is None, "still waiting for the next attempt"
@@ -75,7 +76,7 @@ def test_what_was_not_sent_took_nothing() -> None:
 
 def test_two_hundred_thousand_pieces_and_ten_megabytes_are_recorded_in_time() -> None:
     """It took 18 s for 120,000 pieces when each was added to all that came before; now a third of a second for these."""
-    history, arrived = History(), Arrived()
+    history, arrived = History(), Arrived(now_ms)
     history.configure("m")
     for _ in range(200_000):
         arrived.add(TextDelta("forty-nine characters of an answer, and a space: "))
@@ -97,7 +98,7 @@ def test_merging_many_texts_is_linear() -> None:
 
 
 def test_an_attempt_of_which_nothing_came_is_recorded_as_spent() -> None:
-    history, arrived = History(), Arrived()
+    history, arrived = History(), Arrived(now_ms)
     history.configure("m")
     arrived.add(UsageUpdated(Usage(100)))
     record_broken(history, arrived, "cut")

@@ -125,7 +125,7 @@ class Summariser:
     async def _ask(self, request: Request, emit: Callable[[TurnEvent], None]) -> Response:
         self.requests += 1
         response: Response | None = None
-        model, arrived = self._session.charged(self._session.model), Arrived()
+        model, arrived = self._session.charged(self._session.model), Arrived(self._history.now_ms)
         try:
             async with aclosing(model.stream(request)) as events:
                 async for event in events:  # to its end: so the connection can serve the turn that follows

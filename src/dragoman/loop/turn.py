@@ -69,7 +69,7 @@ class Turn:
         self.response: Response | None = None
         self.pieces = Pieces()
         """What came before the service paused its answer, recorded as it came."""
-        self.arrived = Arrived(self._policy.max_chars, self._policy.max_events, history.now_ms)
+        self.arrived = Arrived(history.now_ms, self._policy.max_chars, self._policy.max_events)
         """What has come of an answer that is not recorded yet. Where the turn is cancelled, the run records it."""
         self.arrived.finish()
 

@@ -12,7 +12,6 @@ from io import StringIO
 
 import msgspec
 
-from dragoman.base.clock import now_ms
 from dragoman.base.words import say
 from dragoman.values.errors import AnswerTooLong
 from dragoman.values.events import (
@@ -94,7 +93,7 @@ class AnswerBound:
 class Arrived:
     """One attempt at an answer. Adding an event costs the same however many came before, and the text is kept once."""
 
-    def __init__(self, max_chars: int = MAX_ANSWER_CHARS, max_events: int = MAX_ANSWER_EVENTS, now_ms: Callable[[], int] = now_ms) -> None:
+    def __init__(self, now_ms: Callable[[], int], max_chars: int = MAX_ANSWER_CHARS, max_events: int = MAX_ANSWER_EVENTS) -> None:
         self._limits = max_chars, max_events
         self._now_ms = now_ms
         self.begin()
