@@ -14,8 +14,8 @@ from benchmarks.table import Table
 SERVER = str(Path(__file__).resolve().parent.parent / "tests" / "mcp_servers" / "harbour_server.py")
 OURS = """
 import asyncio, sys
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import StdioServer
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import StdioServer
 
 async def main():
     client = McpClient(StdioServer(sys.executable, (sys.argv[1],)), era="legacy")

@@ -26,7 +26,7 @@ OWN = {
     "base/lock.py": "lock files in our own folders, and the kernel's list of locks",
     "base/saved_lines.py": "appends to our own file; it is read through the door",
     "base/processes.py": "the kernel's files about processes",
-    "extensions/mcp/leftovers.py": "the kernel's files about processes",
+    "mcp_client/leftovers.py": "the kernel's files about processes",
     "providers/catalog.py": "data of the package",
     "loop/typed_answer.py": "no file: a method of ours that reads an answer's text",
     "loop/compression.py": "data of the package",

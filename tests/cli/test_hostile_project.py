@@ -136,7 +136,7 @@ def test_no_hook_skips_a_rule_about_a_tool_that_is_searched_for(place: Place, se
 def test_a_hooks_file_is_bound_to_its_last_byte(tmp_path: Path, size: int) -> None:
     from dragoman.extensions.hooks.agreement import hash_of
     from dragoman.extensions.hooks.definitions import read_hooks
-    from dragoman.extensions.sources import Origin
+    from dragoman.values.origin import Origin
 
     script_file = tmp_path / "tools" / "check.sh"
     put(tmp_path, "tools/check.sh", "#" * size + "\n")

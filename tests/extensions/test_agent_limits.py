@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dragoman.extensions.agent_limits import FileLimits, Unusable, both, read_limits
 from dragoman.extensions.agents import find_agents
-from dragoman.extensions.sources import Program, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Program
 
 HEAD = "---\nname: a\ndescription: b\n"
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dragoman.extensions.agents import MAX_BYTES, AgentDefinition, FoundAgents, find_agents
 from dragoman.extensions.commands import find_commands
-from dragoman.extensions.sources import Program, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Program
 
 
 def found_in(folder: Path, program: Program, name: str, text: str | bytes, under: str = "agents") -> FoundAgents:

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.extensions.hooks.agreement import code_run_by, hash_of
 from dragoman.extensions.hooks.definitions import Hook
-from dragoman.extensions.sources import Origin
+from dragoman.values.origin import Origin
 
 
 def hook(folder: Path, command: str) -> Hook:

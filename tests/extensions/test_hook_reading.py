@@ -14,7 +14,8 @@ from dragoman.extensions.hooks.answers import MAX_WORDS_CHARS, Answer, HookEnd, 
 from dragoman.extensions.hooks.definitions import FoundHooks, Hook, read_json_hooks
 from dragoman.extensions.hooks.matching import fits, hooks_for
 from dragoman.extensions.hooks.names import BLOCKING_EVENTS, EVENTS, tool_names
-from dragoman.extensions.sources import Origin, Program, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Origin, Program
 
 PROGRAMS: list[Program] = ["dragoman", "claude", "codex", "gemini"]
 JSON = st.recursive(

@@ -14,8 +14,8 @@ import pytest
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion
 from dragoman.extensions.hooks.running import HookRunner
-from dragoman.extensions.sources import Origin
 from dragoman.tools.process import run_process
+from dragoman.values.origin import Origin
 from processes import gone_within, marked_sleep, started_within
 
 STOP = Occasion("Stop", "s", directory="/", details={"stop_hook_active": False})

@@ -14,7 +14,7 @@ from dragoman.extensions.hooks.answers import HookEnd, read_answer
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion, encode_input, input_of, merge_arguments
 from dragoman.extensions.hooks.names import EVENTS, TOOL_EVENTS
-from dragoman.extensions.sources import Origin
+from dragoman.values.origin import Origin
 from dragoman.values.record import CommandOutput
 from dragoman.values.schema import problems
 

@@ -17,10 +17,10 @@ from dragoman.app.setup import set_up
 from dragoman.extensions.hooks.definitions import Hook, definition_of
 from dragoman.extensions.hooks.inputs import Occasion
 from dragoman.extensions.hooks.posting import fill_headers, post_input
-from dragoman.extensions.sources import Origin
 from dragoman.testing import ScriptedProvider
 from dragoman.values.calls import Allow, Deny, Intent, run_at_work
 from dragoman.values.messages import ToolCall
+from dragoman.values.origin import Origin
 from loopback_http import Handler, Server, always, answer, serving, silent
 
 

@@ -16,15 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.base.named_files import code_of, hash_code
+from dragoman.base.runs.search import MAX_ENTRIES
+from dragoman.base.runs.shell_lines import commands_in
 from dragoman.extensions.hooks.agreement import hash_of, to_agree
 from dragoman.extensions.hooks.definitions import read_json_hooks
-from dragoman.extensions.mcp.configured import ConfiguredServer, read_claude, read_entry
-from dragoman.extensions.mcp.consent import Consent
-from dragoman.extensions.mcp.filling import FillFrom
-from dragoman.extensions.named_files import code_of, hash_code
-from dragoman.extensions.runs.search import MAX_ENTRIES
-from dragoman.extensions.runs.shell_lines import commands_in
-from dragoman.extensions.sources import Origin, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.mcp_client.configured import ConfiguredServer, read_claude, read_entry
+from dragoman.mcp_client.consent import Consent
+from dragoman.mcp_client.filling import FillFrom
+from dragoman.values.origin import Origin
 
 PY, JS, SH, PL = 'print("one")\n', 'console.log("one")\n', "echo one\n", 'print "one\\n";\n'
 
@@ -357,7 +358,7 @@ def test_pipes_and_endless_files_hold_nothing_up(work: Path) -> None:
 
 
 def test_a_folder_that_is_too_large_to_look_through_is_asked_about_each_time(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.extensions.runs.search.MAX_ENTRIES", 10)
+    monkeypatch.setattr("dragoman.base.runs.search.MAX_ENTRIES", 10)
     lay(work, {f"cmd/{number}.go": "x" for number in range(20)})
     code = code_of(("go", "run", "./cmd"), str(work), str(work))
     assert code.is_too_much

@@ -13,13 +13,13 @@ from typing import Any
 
 from visitor import Visitor
 
-from dragoman.extensions.mcp import handshake
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import Authorizer, Elicitation, Elicited, HttpServer, OAuthSettings
-from dragoman.extensions.mcp.errors import McpError, ProtocolError
-from dragoman.extensions.mcp.oauth import OAuth
-from dragoman.extensions.mcp.oauth_loopback import Browser
-from dragoman.extensions.mcp.oauth_tokens import TokenStore
+from dragoman.mcp_client import handshake
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import Authorizer, Elicitation, Elicited, HttpServer, OAuthSettings
+from dragoman.mcp_client.errors import McpError, ProtocolError
+from dragoman.mcp_client.oauth.authorizer import OAuth
+from dragoman.mcp_client.oauth.loopback import Browser
+from dragoman.mcp_client.oauth.tokens import TokenStore
 
 SIGNS_IN = True
 """Whether `authorizer_for` gives somebody who signs in: then the scenarios about that must pass as well."""

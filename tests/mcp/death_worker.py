@@ -4,9 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import StdioServer
 from dragoman.loop.commands import CommandStarter
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import StdioServer
 
 ODD = str(Path(__file__).with_name("odd_server.py"))
 

@@ -11,8 +11,8 @@ import pytest
 from node_parts import node, require_package
 from waiting import until
 
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import Elicitation, Elicited, StdioServer
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import Elicitation, Elicited, StdioServer
 
 
 @dataclass

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from waiting import until
 
-from dragoman.extensions.mcp import handshake, http_calls, streamable
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import Elicitation, Elicited, HttpServer
-from dragoman.extensions.mcp.errors import ProtocolError, ServerDied, ServerGarbled, ServerRefused
+from dragoman.mcp_client import handshake, http_calls, streamable
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import Elicitation, Elicited, HttpServer
+from dragoman.mcp_client.errors import ProtocolError, ServerDied, ServerGarbled, ServerRefused
 from loopback_http import LAST_CHUNK, Handler, Received, Server, answer, chunk, chunked_head, serving
 
 Message = dict[str, Any]
@@ -190,7 +190,7 @@ def test_a_mismatch_of_headers_reads_the_list_again_and_repeats_the_call() -> No
 
 
 def test_tools_that_were_remembered_need_no_list() -> None:
-    from dragoman.extensions.mcp.contracts import McpTool
+    from dragoman.mcp_client.contracts import McpTool
 
     def serve(message: Message, request: Received) -> bytes:
         assert message["method"] == "tools/call"

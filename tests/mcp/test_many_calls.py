@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import HttpServer, StdioServer
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import HttpServer, StdioServer
 from loopback_http import LAST_CHUNK, Received, answer, chunk, chunked_head, serving
 
 SHUFFLER = str(Path(__file__).with_name("shuffling_server.py"))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.extensions.mcp.events import ResumableDecoder
-from dragoman.extensions.mcp.messages import (
+from dragoman.mcp_client.events import ResumableDecoder
+from dragoman.mcp_client.messages import (
     LineCutter,
     NotAMessage,
     RpcError,
@@ -20,8 +20,8 @@ from dragoman.extensions.mcp.messages import (
     from_wire,
     to_wire,
 )
-from dragoman.extensions.mcp.mirrored import WrongHeader, header_value, headers_for, mirrored_of
-from dragoman.extensions.mcp.offers import call_result_from_wire, prompt_from_wire, resource_from_wire, tool_from_wire
+from dragoman.mcp_client.mirrored import WrongHeader, header_value, headers_for, mirrored_of
+from dragoman.mcp_client.offers import call_result_from_wire, prompt_from_wire, resource_from_wire, tool_from_wire
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 values = st.recursive(

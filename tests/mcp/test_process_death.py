@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import StdioServer
-from dragoman.extensions.mcp.errors import ServerDied, ServerNotStarted
 from dragoman.loop.commands import CommandStarter
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import StdioServer
+from dragoman.mcp_client.errors import ServerDied, ServerNotStarted
 from processes import alive, gone_within, marked_sleep, started_within
 
 HERE = Path(__file__).parent

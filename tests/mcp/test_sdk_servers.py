@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from waiting import pid_of, until
 
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import Elicitation, Elicited, Era, HttpServer, StdioServer
-from dragoman.extensions.mcp.errors import ProtocolError, ServerDied, ServerTimedOut
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import Elicitation, Elicited, Era, HttpServer, StdioServer
+from dragoman.mcp_client.errors import ProtocolError, ServerDied, ServerTimedOut
 
 SERVER = str(Path(__file__).with_name("sdk_server.py"))
 STARTING_S = 60

@@ -18,14 +18,14 @@ from visitor import Visitor
 
 from dragoman.base.clock import now_ms
 from dragoman.base.words import choose_language
-from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings
-from dragoman.extensions.mcp.oauth import OAuth, SignInFailed
-from dragoman.extensions.mcp.oauth_clients import client_document
-from dragoman.extensions.mcp.oauth_login import login, logout
-from dragoman.extensions.mcp.oauth_loopback import Browser
-from dragoman.extensions.mcp.oauth_requests import Requests
-from dragoman.extensions.mcp.oauth_tokens import Grant, TokenStore
 from dragoman.http.clients import open_transport
+from dragoman.mcp_client.contracts import HttpServer, OAuthSettings
+from dragoman.mcp_client.oauth.authorizer import OAuth, SignInFailed
+from dragoman.mcp_client.oauth.clients import client_document
+from dragoman.mcp_client.oauth.login import login, logout
+from dragoman.mcp_client.oauth.loopback import Browser
+from dragoman.mcp_client.oauth.requests import Requests
+from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
 from dragoman.values.errors import ConfigError, Unauthorized
 from program import heed_signals
 
@@ -317,10 +317,10 @@ def test_ctrl_c_ends_the_waiting_at_once(tmp_path: Path) -> None:
 import asyncio, sys
 sys.path[:0] = {[str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]!r}
 from mcp_issuer import guarding
-from dragoman.extensions.mcp.contracts import HttpServer
-from dragoman.extensions.mcp.oauth_login import login
-from dragoman.extensions.mcp.oauth_loopback import Browser
-from dragoman.extensions.mcp.oauth_tokens import TokenStore
+from dragoman.mcp_client.contracts import HttpServer
+from dragoman.mcp_client.oauth.login import login
+from dragoman.mcp_client.oauth.loopback import Browser
+from dragoman.mcp_client.oauth.tokens import TokenStore
 async def open_nothing(url): return True
 async def main():
     async with guarding() as guarded:

@@ -14,12 +14,12 @@ import pytest
 from mcp_issuer import Guarded, Issuer, ask, guarding
 from visitor import Visitor
 
-from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings
-from dragoman.extensions.mcp.oauth import OAuth, SignInFailed
-from dragoman.extensions.mcp.oauth_login import login
-from dragoman.extensions.mcp.oauth_loopback import Browser
-from dragoman.extensions.mcp.oauth_requests import Requests
-from dragoman.extensions.mcp.oauth_tokens import TokenStore
+from dragoman.mcp_client.contracts import HttpServer, OAuthSettings
+from dragoman.mcp_client.oauth.authorizer import OAuth, SignInFailed
+from dragoman.mcp_client.oauth.login import login
+from dragoman.mcp_client.oauth.loopback import Browser
+from dragoman.mcp_client.oauth.requests import Requests
+from dragoman.mcp_client.oauth.tokens import TokenStore
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
 from loopback_http import Received, answer, serving

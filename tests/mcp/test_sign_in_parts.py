@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.extensions.mcp.oauth_challenges import Challenge, parse_challenges, read_challenge
-from dragoman.extensions.mcp.oauth_clients import Client
-from dragoman.extensions.mcp.oauth_discovery import _issuer_places, _resource_places
-from dragoman.extensions.mcp.oauth_flow import challenge_of
-from dragoman.extensions.mcp.oauth_tokens import Grant, TokenStore
-from dragoman.extensions.mcp.oauth_urls import canonical, check_url, covers, is_inside, origin_of
+from dragoman.mcp_client.oauth.challenges import Challenge, parse_challenges, read_challenge
+from dragoman.mcp_client.oauth.clients import Client
+from dragoman.mcp_client.oauth.discovery import _issuer_places, _resource_places
+from dragoman.mcp_client.oauth.flow import challenge_of
+from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
+from dragoman.mcp_client.oauth.urls import canonical, check_url, covers, is_inside, origin_of
 from dragoman.values.errors import Unauthorized
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz_-", min_size=1, max_size=10)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from waiting import pid_of, until
 
-from dragoman.extensions.mcp import client as client_module
-from dragoman.extensions.mcp import stdio
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.contracts import Elicitation, Elicited, StdioServer
-from dragoman.extensions.mcp.errors import McpError, NotJson, ProtocolError, ServerDied, ServerGarbled, ServerNotStarted, ServerTimedOut
-from dragoman.extensions.mcp.process import StderrTail
+from dragoman.mcp_client import client as client_module
+from dragoman.mcp_client import stdio
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.contracts import Elicitation, Elicited, StdioServer
+from dragoman.mcp_client.errors import McpError, NotJson, ProtocolError, ServerDied, ServerGarbled, ServerNotStarted, ServerTimedOut
+from dragoman.mcp_client.process import StderrTail
 from processes import alive, gone_within, marked_sleep, started_within
 
 ODD = str(Path(__file__).with_name("odd_server.py"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dragoman.extensions.mcp.client import McpClient
+from dragoman.mcp_client.client import McpClient
 
 
 async def until(holds: Callable[[], bool], seconds: float = 60) -> None:

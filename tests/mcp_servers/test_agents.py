@@ -88,7 +88,7 @@ def test_where_all_are_too_much_those_that_join_later_are_searched_and_one_that_
 
 
 def test_tools_are_of_use_though_other_lists_fail_or_hang(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.extensions.mcp.running.MORE_LISTS_S", 0.1)
+    monkeypatch.setattr("dragoman.mcp_client.running.MORE_LISTS_S", 0.1)
     quay.configure("harbour", fails="prompts/list", hangs="resources/list")
 
     async def talk() -> None:

@@ -20,20 +20,20 @@ import pytest
 from dragoman.app.mcp_rows import ServerRow
 from dragoman.base.places import find_places
 from dragoman.cli.offers import server_lines
-from dragoman.extensions.mcp.asking import _choices, asks_by, is_page
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.configured import ConfiguredServer, read_claude, read_entry
-from dragoman.extensions.mcp.contracts import StdioServer
-from dragoman.extensions.mcp.events import ResumableDecoder
-from dragoman.extensions.mcp.filling import FillFrom
-from dragoman.extensions.mcp.known import KnownList, KnownLists
-from dragoman.extensions.mcp.messages import RpcRequest
-from dragoman.extensions.mcp.oauth_tokens import Grant, TokenStore
-from dragoman.extensions.mcp.process import ServerProcess
-from dragoman.extensions.mcp.questions import Unanswerable
-from dragoman.extensions.mcp.running import ServerAtWork, ServerFailed
-from dragoman.extensions.sources import Origin
+from dragoman.mcp_client.asking import _choices, asks_by, is_page
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.configured import ConfiguredServer, read_claude, read_entry
+from dragoman.mcp_client.contracts import StdioServer
+from dragoman.mcp_client.events import ResumableDecoder
+from dragoman.mcp_client.filling import FillFrom
+from dragoman.mcp_client.known import KnownList, KnownLists
+from dragoman.mcp_client.messages import RpcRequest
+from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
+from dragoman.mcp_client.process import ServerProcess
+from dragoman.mcp_client.questions import Unanswerable
+from dragoman.mcp_client.running import ServerAtWork, ServerFailed
 from dragoman.values.errors import StreamBroken
+from dragoman.values.origin import Origin
 from policy.sandbox.sandboxes import sandbox_at
 from program import Place, Service, calls, script
 from quay import HARBOUR, Quay

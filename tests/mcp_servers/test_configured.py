@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.extensions import located_json
-from dragoman.extensions.mcp.contracts import HttpServer, OAuthSettings, StdioServer
-from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
-from dragoman.extensions.mcp.filling import FillFrom
-from dragoman.extensions.mcp.naming import tool_name
 from dragoman.extensions.plugins import find_plugins
 from dragoman.extensions.sources import ROOT_VARIABLES, ProgramFolder, all_folders
+from dragoman.foreign.mcp_files import FoundServers, OwnConfigFile, find_servers
+from dragoman.mcp_client.contracts import HttpServer, OAuthSettings, StdioServer
+from dragoman.mcp_client.filling import FillFrom
+from dragoman.mcp_client.naming import tool_name
 
 ENV = {"TOKEN": "secret-token", "EMPTY": "", "ANTHROPIC_API_KEY": "our-key"}
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from destinations import MAIN, connection, violation_in
 from dragoman.app.mcp_file import ServerEntry, add_entry, remove_entry
 from dragoman.base import jsontext
-from dragoman.extensions.mcp.asking import asks_by
-from dragoman.extensions.mcp.contracts import CallResult, Elicitation, Elicited
-from dragoman.extensions.mcp.results import output_of
-from dragoman.extensions.mcp.schemas import problems_of, tame
+from dragoman.mcp_client.asking import asks_by
+from dragoman.mcp_client.contracts import CallResult, Elicitation, Elicited
+from dragoman.mcp_client.results import output_of
+from dragoman.mcp_client.schemas import problems_of, tame
 from dragoman.policy.claude_rules import read_claude
 from dragoman.policy.rules import parse_rule
 from dragoman.policy.tool_rules import fits_call, fits_server

@@ -96,16 +96,16 @@ def watched(place: Place) -> tuple[set[str], list[str]]:
 
 READING = {
     *("app.extensions", "app.mcp", "app.text_files", "loop.mcp_calls", "base.visible", "extensions", "extensions.located_json"),
-    *("extensions.named_files", "extensions.sources", "base.found_files"),
+    *("base.named_files", "extensions.sources", "values.origin", "base.found_files", "foreign", "foreign.mcp_files"),
     *(
-        "extensions.runs",
-        *(f"extensions.runs.{part}" for part in ("folders", "interpreters", "launchers", "recipes", "search", "shell_lines")),
+        "base.runs",
+        *(f"base.runs.{part}" for part in ("folders", "interpreters", "launchers", "recipes", "search", "shell_lines")),
     ),
     *(
-        "extensions.mcp",
-        *(f"extensions.mcp.{part}" for part in ("configured", "consent", "contracts", "files", "known", "filling", "naming")),
+        "mcp_client",
+        *(f"mcp_client.{part}" for part in ("configured", "consent", "contracts", "known", "filling", "naming")),
     ),
-    *("extensions.mcp.schemas", "extensions.mcp.tools", "extensions.mcp.oauth_settings", "tools.tool_context", "encodings.utf_8_sig"),
+    *("mcp_client.schemas", "mcp_client.tools", "mcp_client.oauth_settings", "tools.tool_context", "encodings.utf_8_sig"),
 }
 """What reads the files and the lists, and finds out what of the folder a server would run."""
 
@@ -287,7 +287,7 @@ def test_what_a_killed_run_has_left_is_ended_at_the_next_start(quay: Quay, serve
     quay.configure("harbour")
     gone = subprocess.Popen([sys.executable, "-c", "pass"])
     gone.wait()
-    from dragoman.extensions.mcp.leftovers import MARK, mark_of_this_process
+    from dragoman.mcp_client.leftovers import MARK, mark_of_this_process
 
     _, started, namespace = mark_of_this_process().split(".")
     env = os.environ | {MARK: f"{gone.pid}.1{started}.{namespace}"}

@@ -235,7 +235,7 @@ class McpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """MCP servers, by name."""
 
     servers: dict[str, Any] = {}
-    """Read by extensions/mcp/configured.py, which names what is wrong and goes on."""
+    """Read by mcp_client/configured.py, which names what is wrong and goes on."""
 
 
 class HookTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

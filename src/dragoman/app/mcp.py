@@ -15,14 +15,16 @@ from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, catalog_of, may_have_plugins
 from dragoman.app.text_files import FileProblem, read_text
 from dragoman.base.words import say
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.consent import Consent, Verdict
-from dragoman.extensions.mcp.contracts import McpTool
-from dragoman.extensions.mcp.files import FoundServers, OwnConfigFile, find_servers
-from dragoman.extensions.mcp.filling import FillFrom
-from dragoman.extensions.mcp.known import KnownList, KnownLists
-from dragoman.extensions.mcp.naming import tool_name
-from dragoman.extensions.mcp.tools import (
+from dragoman.foreign.mcp_files import FoundServers, OwnConfigFile, find_servers
+from dragoman.loop.agent import Agent
+from dragoman.loop.mcp_calls import report_progress, secrets_of
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.consent import Consent, Verdict
+from dragoman.mcp_client.contracts import McpTool
+from dragoman.mcp_client.filling import FillFrom
+from dragoman.mcp_client.known import KnownList, KnownLists
+from dragoman.mcp_client.naming import tool_name
+from dragoman.mcp_client.tools import (
     CALL,
     SEARCH,
     CallTool,
@@ -34,16 +36,14 @@ from dragoman.extensions.mcp.tools import (
     search_spec,
     spec_of,
 )
-from dragoman.loop.agent import Agent
-from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.providers.catalog import secret_variables
 from dragoman.values.calls import AskUser, Tool
 from dragoman.values.errors import ConfigError, DragomanError
 from dragoman.values.messages import ToolSpec
 
 if TYPE_CHECKING:
-    from dragoman.extensions.mcp.running import ServerAtWork, ServersAtWork
     from dragoman.extensions.plugins import Plugin
+    from dragoman.mcp_client.running import ServerAtWork, ServersAtWork
 
 MAX_FILE_BYTES = 20_000_000
 """~/.claude.json grows with every project."""
@@ -172,7 +172,7 @@ class AgentServers:
     def running(self, server: ConfiguredServer) -> ServerAtWork:
         """The server at work: made on first use, its process started on the first call."""
         if self._running is None:
-            from dragoman.extensions.mcp.running import ServersAtWork
+            from dragoman.mcp_client.running import ServersAtWork
 
             self._running = ServersAtWork(self.lists, self._make_client, self._bind)
         return self._running.of(server)

@@ -13,14 +13,14 @@ import msgspec
 
 from dragoman.app.mcp_sign_in import authorizer_of
 from dragoman.app.setup import Setup
-from dragoman.extensions.mcp.asking import asks_by
-from dragoman.extensions.mcp.client import McpClient
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.consent import Consent
-from dragoman.extensions.mcp.contracts import HttpServer, StdioServer
-from dragoman.extensions.mcp.known import KnownList, KnownLists
-from dragoman.extensions.mcp.leftovers import MARK, mark_of_this_process, reap_leftovers
-from dragoman.extensions.mcp.running import ServerAtWork
+from dragoman.mcp_client.asking import asks_by
+from dragoman.mcp_client.client import McpClient
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.consent import Consent
+from dragoman.mcp_client.contracts import HttpServer, StdioServer
+from dragoman.mcp_client.known import KnownList, KnownLists
+from dragoman.mcp_client.leftovers import MARK, mark_of_this_process, reap_leftovers
+from dragoman.mcp_client.running import ServerAtWork
 from dragoman.values.calls import AskUser
 
 

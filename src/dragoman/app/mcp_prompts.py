@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 
 from dragoman.app.mcp import AgentServers
 from dragoman.base.words import say
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.contracts import McpPrompt
-from dragoman.extensions.mcp.naming import tool_name
-from dragoman.extensions.mcp.results import Keep, part_of, resource_part
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.contracts import McpPrompt
+from dragoman.mcp_client.naming import tool_name
+from dragoman.mcp_client.results import Keep, part_of, resource_part
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import Content, Text

@@ -12,13 +12,13 @@ from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.consent import Verdict
-from dragoman.extensions.mcp.contracts import HttpServer
-from dragoman.extensions.mcp.files import FoundServers
-from dragoman.extensions.mcp.known import KnownList
-from dragoman.extensions.mcp.naming import tool_name
-from dragoman.extensions.mcp.tools import spec_of
+from dragoman.foreign.mcp_files import FoundServers
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.consent import Verdict
+from dragoman.mcp_client.contracts import HttpServer
+from dragoman.mcp_client.known import KnownList
+from dragoman.mcp_client.naming import tool_name
+from dragoman.mcp_client.tools import spec_of
 from dragoman.values.errors import InputError
 
 

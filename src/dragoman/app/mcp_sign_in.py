@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.app.setup import Setup
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.contracts import HttpServer
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.contracts import HttpServer
 
 if TYPE_CHECKING:
-    from dragoman.extensions.mcp.oauth import OAuth
-    from dragoman.extensions.mcp.oauth_tokens import TokenStore
+    from dragoman.mcp_client.oauth.authorizer import OAuth
+    from dragoman.mcp_client.oauth.tokens import TokenStore
 
 
 def store_of(setup: Setup) -> TokenStore:
-    from dragoman.extensions.mcp.oauth_tokens import TokenStore
+    from dragoman.mcp_client.oauth.tokens import TokenStore
 
     return TokenStore(setup.places.mcp_tokens_file)
 
@@ -24,6 +24,6 @@ def authorizer_of(setup: Setup, server: ConfiguredServer) -> OAuth | None:
     spec = server.server
     if not isinstance(spec, HttpServer) or any(name.lower() == "authorization" for name in spec.headers):
         return None
-    from dragoman.extensions.mcp.oauth import OAuth
+    from dragoman.mcp_client.oauth.authorizer import OAuth
 
     return OAuth(server.name, spec, store_of(setup))

@@ -25,7 +25,6 @@ from dragoman.base.words import say
 from dragoman.extensions.commands import FileCommand, find_commands
 from dragoman.extensions.files import SourceProblem
 from dragoman.extensions.skills import Skill, find_skills
-from dragoman.extensions.sources import Origin
 from dragoman.extensions.templates import FilePart, Part, ShellPart, fill_in
 from dragoman.loop.agent import Agent
 from dragoman.loop.outside_calls import decide_outside, run_outside
@@ -35,6 +34,7 @@ from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import Allow, Deny, Later, ToolOutput
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import Text, ToolCall
+from dragoman.values.origin import Origin
 
 MAX_FILE_BYTES = 100_000
 MAX_PROMPT_CHARS = 1_000_000

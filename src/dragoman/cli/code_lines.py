@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from dragoman.base.runs.search import ProjectCode
 from dragoman.base.words import say
-from dragoman.extensions.runs.search import ProjectCode
 
 MAX_NAMES = 12
 

@@ -22,9 +22,9 @@ from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
 from dragoman.cli.actions import Action, find_action, refuse_options
 from dragoman.cli.code_lines import code_lines
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.contracts import HttpServer
-from dragoman.extensions.mcp.known import KnownList
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.contracts import HttpServer
+from dragoman.mcp_client.known import KnownList
 from dragoman.values.errors import DragomanError, InputError
 
 T = TypeVar("T")

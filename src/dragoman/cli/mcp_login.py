@@ -11,10 +11,10 @@ from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.contracts import HttpServer
-from dragoman.extensions.mcp.oauth_login import SignedIn, SignedOut, login, logout, open_browser
-from dragoman.extensions.mcp.oauth_loopback import Browser
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.contracts import HttpServer
+from dragoman.mcp_client.oauth.login import SignedIn, SignedOut, login, logout, open_browser
+from dragoman.mcp_client.oauth.loopback import Browser
 from dragoman.values.errors import InputError
 
 

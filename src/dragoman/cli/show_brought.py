@@ -16,7 +16,7 @@ from dragoman.base.words import say
 from dragoman.extensions.agents import find_agents
 from dragoman.extensions.commands import find_commands
 from dragoman.extensions.skills import find_skills
-from dragoman.extensions.sources import Origin
+from dragoman.values.origin import Origin
 
 
 class BroughtRow(msgspec.Struct, frozen=True):

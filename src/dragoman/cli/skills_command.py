@@ -21,8 +21,8 @@ from dragoman.context.tokens import text_tokens
 from dragoman.extensions.files import SourceProblem, Unreadable
 from dragoman.extensions.plugins import Plugin
 from dragoman.extensions.skills import Skill, catalogue, load_skill
-from dragoman.extensions.sources import Origin
 from dragoman.values.errors import InputError
+from dragoman.values.origin import Origin
 
 _KINDS = ("skills", "commands", "agents", "hooks", "mcp", "memory")
 

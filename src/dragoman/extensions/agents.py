@@ -21,7 +21,8 @@ from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, W
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
 from dragoman.extensions.opencode_config import DefinedTable, defined_tables
 from dragoman.extensions.plugins import Plugin, search_folders
-from dragoman.extensions.sources import Origin, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Origin
 
 MAX_FILES = 200
 """Of one folder."""

@@ -16,8 +16,9 @@ from dragoman.extensions.frontmatter import read_frontmatter
 from dragoman.extensions.opencode_config import DefinedTable, defined_tables
 from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.skills import tools_of
-from dragoman.extensions.sources import Origin, ProgramFolder, fill_root
+from dragoman.extensions.sources import ProgramFolder, fill_root
 from dragoman.extensions.templates import Style
+from dragoman.values.origin import Origin
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "dragoman": ("commands",),

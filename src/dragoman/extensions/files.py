@@ -10,7 +10,8 @@ import msgspec
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
 from dragoman.base.words import say
-from dragoman.extensions.sources import Origin, Program, ProgramFolder, Tier
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Origin, Program, Tier
 
 MAX_DEPTH = 6
 """How deep folders are searched."""

@@ -11,7 +11,8 @@ import msgspec
 
 from dragoman.extensions import located_json
 from dragoman.extensions.files import SearchFolder, Unreadable, read_text
-from dragoman.extensions.sources import Origin, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Origin
 
 MAX_BYTES = 1_000_000
 _FILE = re.compile(r"\{file:([^}]+)\}")

@@ -13,7 +13,8 @@ import msgspec
 
 from dragoman.extensions import located_json
 from dragoman.extensions.files import SearchFolder, Unreadable, read_text
-from dragoman.extensions.sources import Program, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Program
 
 MAX_BYTES = 1_000_000
 _FILES = {

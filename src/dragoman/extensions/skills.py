@@ -16,7 +16,8 @@ from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, W
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
 from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.skill_switches import Judge, NamedSkill, find_switches
-from dragoman.extensions.sources import PROGRAMS, Origin, ProgramFolder
+from dragoman.extensions.sources import PROGRAMS, ProgramFolder
+from dragoman.values.origin import Origin
 
 FILE = "SKILL.md"
 FOLDERS: dict[str, tuple[str, ...]] = {**dict.fromkeys(PROGRAMS, ("skills",)), "opencode": ("skills", "skill")}

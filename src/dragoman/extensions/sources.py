@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
 from dragoman.base.beneath import is_inside
+from dragoman.values.origin import Program, Tier
 
-Program = Literal["dragoman", "agents", "claude", "codex", "gemini", "opencode"]
-"""Whose files they are; `agents`: the folder `.agents`, which belongs to no program."""
 PROGRAMS: tuple[Program, ...] = ("dragoman", "agents", "claude", "codex", "gemini", "opencode")
-Tier = Literal["user", "project"]
 ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "PLUGIN_ROOT", "extensionPath")
 """What the folder of a plugin is called in its own files."""
 
@@ -41,19 +38,6 @@ class ProgramFolder(msgspec.Struct, frozen=True):
     def leads_out(self, path: str = "") -> bool:
         """Whether it, or a file of it, is or lies behind a link that leads out of what the user trusts."""
         return bool(self.within) and not is_inside(os.path.realpath(path or self.path), os.path.realpath(self.within))
-
-
-class Origin(msgspec.Struct, frozen=True, order=True):
-    """The file and line that something was read from, to show to the user."""
-
-    program: Program
-    tier: Tier
-    path: str
-    line: int = 0
-    """0: the whole file."""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}" if self.line else self.path
 
 
 def fill_root(text: str, root: str) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
-from dragoman.extensions.mcp.configured import ConfiguredServer
-from dragoman.extensions.mcp.contracts import HttpServer
+from dragoman.mcp_client.configured import ConfiguredServer
+from dragoman.mcp_client.contracts import HttpServer
 from dragoman.tools.child_environment import is_secret_name
 from dragoman.tools.tool_context import ToolContext
 from dragoman.values.calls import Show
 
 if TYPE_CHECKING:
-    from dragoman.extensions.mcp.contracts import Progress
+    from dragoman.mcp_client.contracts import Progress
 
 MAX_PROGRESS_CHARS = 300
 PROGRESS_S = 0.1

@@ -23,25 +23,25 @@ import msgspec
 
 from dragoman.base import late_types
 from dragoman.base.words import say
-from dragoman.extensions.mcp.configured import CALL_S, STARTUP_S, ConfiguredServer, hash_of
-from dragoman.extensions.mcp.contracts import CallResult, HttpServer, McpTool, Progress, StdioServer
-from dragoman.extensions.mcp.known import KnownList, KnownLists
-from dragoman.extensions.mcp.leftovers import MARK, mark_of_this_process
-from dragoman.extensions.mcp.naming import tool_name
-from dragoman.extensions.mcp.tools import ServerTool, spec_of
-from dragoman.extensions.sources import Origin
 from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.loop.watching import call_in
+from dragoman.mcp_client.configured import CALL_S, STARTUP_S, ConfiguredServer, hash_of
+from dragoman.mcp_client.contracts import CallResult, HttpServer, McpTool, Progress, StdioServer
+from dragoman.mcp_client.known import KnownList, KnownLists
+from dragoman.mcp_client.leftovers import MARK, mark_of_this_process
+from dragoman.mcp_client.naming import tool_name
+from dragoman.mcp_client.tools import ServerTool, spec_of
 from dragoman.values.calls import AskUser, Show, ToolOutput
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Text
+from dragoman.values.origin import Origin
 
 if TYPE_CHECKING:
-    from dragoman.extensions.mcp.oauth import OAuth
-    from dragoman.extensions.mcp.oauth_tokens import TokenStore
-    from dragoman.extensions.mcp.running import ServerAtWork
+    from dragoman.mcp_client.oauth.authorizer import OAuth
+    from dragoman.mcp_client.oauth.tokens import TokenStore
+    from dragoman.mcp_client.running import ServerAtWork
 else:
-    (TokenStore,) = late_types("dragoman.extensions.mcp.oauth_tokens", "TokenStore")
+    (TokenStore,) = late_types("dragoman.mcp_client.oauth.tokens", "TokenStore")
 
 ENDING_S = 10.0
 _IN_CODE = Origin("dragoman", "user", "")
@@ -144,7 +144,7 @@ class Servers:
 
     async def _start(self) -> None:
         """All at once. If one fails, its error is raised and the others are ended."""
-        from dragoman.extensions.mcp.running import ServerAtWork
+        from dragoman.mcp_client.running import ServerAtWork
 
         self._running = {each.name: ServerAtWork(each, _Unsaved(), self._make_client, _ignore) for each in self._servers}
         lists = await _gather(_learn(running) for running in self._running.values())
@@ -162,8 +162,8 @@ class Servers:
         await asyncio.gather(*(each.aclose() for each in running), return_exceptions=True)
 
     def _make_client(self, server: ConfiguredServer, known: KnownList | None, on_change: Callable[[str], None]) -> Any:
-        from dragoman.extensions.mcp.asking import asks_by
-        from dragoman.extensions.mcp.client import McpClient
+        from dragoman.mcp_client.asking import asks_by
+        from dragoman.mcp_client.client import McpClient
 
         return McpClient(
             server.server,
@@ -179,7 +179,7 @@ class Servers:
         spec = server.server
         if self._tokens is None or isinstance(spec, StdioServer) or any(name.lower() == "authorization" for name in spec.headers):
             return None
-        from dragoman.extensions.mcp.oauth import OAuth
+        from dragoman.mcp_client.oauth.authorizer import OAuth
 
         return OAuth(server.name, spec, self._tokens)
 
@@ -300,7 +300,7 @@ def _wrong(option: str, expected: str, given: object) -> InputError:
 
 
 async def _learn(running: ServerAtWork) -> KnownList:
-    from dragoman.extensions.mcp.running import ServerFailed
+    from dragoman.mcp_client.running import ServerFailed
 
     try:
         return await running.learn()

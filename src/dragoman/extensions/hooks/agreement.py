@@ -16,11 +16,11 @@ import msgspec
 
 from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
+from dragoman.base.named_files import code_of, hash_code
 from dragoman.base.private import make_directory
+from dragoman.base.runs.search import ProjectCode
 from dragoman.base.saved_lines import read_lines, replace_lines
 from dragoman.extensions.hooks.definitions import Hook, definition_of
-from dragoman.extensions.named_files import code_of, hash_code
-from dragoman.extensions.runs.search import ProjectCode
 from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
 
 _QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\."""

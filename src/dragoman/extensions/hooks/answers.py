@@ -12,7 +12,7 @@ from dragoman.base.text import clip, one_line
 from dragoman.base.visible import strip_hidden
 from dragoman.base.words import say
 from dragoman.extensions.hooks.names import BLOCKING_EVENTS, CONTEXT_EVENTS, Event
-from dragoman.extensions.sources import Program
+from dragoman.values.origin import Program
 
 MAX_WORDS_CHARS = 20_000
 """Of what one hook may say to the model or the user."""

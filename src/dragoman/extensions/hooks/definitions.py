@@ -15,7 +15,8 @@ from dragoman.base import jsontext
 from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.hooks.names import Event, events_of
-from dragoman.extensions.sources import Origin, Program, ProgramFolder
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.values.origin import Origin, Program
 
 if TYPE_CHECKING:
     from dragoman.extensions.plugins import Plugin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from dragoman.extensions.sources import Program
+from dragoman.values.origin import Program
 
 Event = Literal[
     "SessionStart",

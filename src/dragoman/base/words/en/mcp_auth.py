@@ -55,7 +55,7 @@ TEXTS = {
     "mcp_auth.failed": "signing in to the MCP server {name} failed: {reason}",
     "mcp_auth.nobody_to_ask": "somebody has to sign in to {url}",
     "mcp_auth.sign_in_needed": "nobody is signed in to {name}, or the sign-in has ended; "
-    "sign in with `login` of dragoman.extensions.mcp.oauth_login",
+    "sign in with `login` of dragoman.mcp_client.oauth.login",
     "mcp_auth.scope_refused": "the server requires a permission that was requested before and not granted ({scopes})",
     "mcp_auth.too_many_scopes": "the server has asked for more permissions {count:time|times} in a row",
     # Storage

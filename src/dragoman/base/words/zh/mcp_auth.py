@@ -45,7 +45,7 @@ TEXTS = {
     "mcp_auth.odd_token": "回应中没有 bearer 令牌",
     "mcp_auth.failed": "登录 MCP 服务器 {name} 失败：{reason}",
     "mcp_auth.nobody_to_ask": "需要有人登录 {url}",
-    "mcp_auth.sign_in_needed": "尚未登录 {name}，或登录已失效；请用 dragoman.extensions.mcp.oauth_login 的 `login` 登录",
+    "mcp_auth.sign_in_needed": "尚未登录 {name}，或登录已失效；请用 dragoman.mcp_client.oauth.login 的 `login` 登录",
     "mcp_auth.scope_refused": "服务器要求的权限已经请求过，但没有得到（{scopes}）",
     "mcp_auth.too_many_scopes": "服务器已连续 {count} 次要求更多权限",
     "mcp_auth.not_kept": "{name} 的令牌无法保存（{reason}）；在本程序结束前可以使用",

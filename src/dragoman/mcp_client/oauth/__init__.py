@@ -1,0 +1,1 @@
+"""Signing in to MCP servers: OAuth, as the specification asks for it."""
