@@ -257,6 +257,26 @@ def test_what_is_summed_up_is_no_longer_saved_by_pruning() -> None:
     assert scene.plan().savings.not_sent_tokens == 400
 
 
+def test_a_larger_model_is_told_of_the_summary_and_the_pruning_that_hold_for_it() -> None:
+    """Not of those that a smaller window had forced before."""
+    scene = Scene()
+    said = scene.history.say(user("Go"))
+    scene.call(1)
+    end = scene.history.entries[-1]
+    scene.call(2)
+    scene.history.change_model("small", "", 8_000)
+    scene.history.prune(["c2"], 400, "it was full", window=8_000)
+    scene.history.compress(end, user("Small summary"), window=8_000)
+    small = scene.plan()
+    assert only(small, call_id="c2", kind="result").window == only(small, seq=said.seq).window == 8_000
+    scene.history.change_model("large", "", 200_000)
+    pruned = scene.history.prune(["c2"], 400, "the cache is cold")
+    compressed = scene.history.compress(end, user("Summary"))
+    large = scene.plan()
+    assert only(large, call_id="c2", kind="result").by_seq == pruned.seq
+    assert (only(large, seq=said.seq).by_seq, only(large, seq=said.seq).window) == (compressed.seq, 0)
+
+
 def test_what_was_summarised_says_by_what_and_a_summary_may_be_summarised() -> None:
     scene = Scene()
     setup = scene.history.say(user(environment_text(Surroundings("today", "Linux", ("/work",)))), "environment")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from dragoman.context.shown import holds
 from dragoman.values.record import (
     AnswerRejected,
     Compressed,
@@ -94,6 +95,8 @@ class Path:
                 if said_seq == self._open_seq:
                     self.void |= {finished.seq: entry for finished in self.open.values() if finished is not None}
                     self.open = {}
+            case Pruned() | Compressed() if not holds(entry.window, self._window):
+                pass  # a smaller window forced it
             case Pruned(call_ids=call_ids):
                 for call_id in call_ids:
                     self._prunings.setdefault(call_id, []).append(entry)
