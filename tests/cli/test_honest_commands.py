@@ -25,7 +25,7 @@ from dragoman.values.record import FileChange, NotCompressed, Pruned
 from dragoman.values.usage import Usage
 from program import Place, Service
 
-LOOKING = {"sessions list", "sessions show", "sessions search", "context show", "context simulate"}
+LOOKING = {"sessions list", "sessions show", "sessions search", "context show", "context simulate", "context new"}
 NOTHING_CHANGED = re.compile("as it was|as before|nothing was (changed|done)|unchanged", re.IGNORECASE)
 MINUTE_MS = 60_000
 SNAPSHOT = "text: <state_snapshot><goal>Fix the parser</goal><done>Ran make.</done></state_snapshot>"
