@@ -212,7 +212,7 @@ def test_enter_before_everything_is_loaded_sends_when_it_is(place: Place) -> Non
 
 
 def test_a_suspended_conversation_gives_the_terminal_back_and_goes_on(place: Place) -> None:
-    after = "echo now suspended; stty -a; sleep 1; fg; echo exit code $?"
+    after = "echo now suspended; stty -a; read -r; fg; echo exit code $?"
     with service(script("text: After the pause.")) as place.service, tmux(place, size=(30, 80), after=after) as pane:
         begin(pane)
         pane.type("a draft")
@@ -221,6 +221,7 @@ def test_a_suspended_conversation_gives_the_terminal_back_and_goes_on(place: Pla
         screen = pane.expect("now suspended")
         assert "› a draft" not in screen, "the shell's lines do not stand among ours"
         pane.expect(" icanon")
+        pane.keys("Enter")
         screen = pane.expect("› a draft")
         assert screen.count("› a draft") == 1
         pane.keys("Enter")

@@ -126,7 +126,7 @@ def test_when_the_holder_is_killed_all_inside_ends_and_the_next_command_has_anot
             async with asyncio.timeout(60):
                 await asyncio.wait([server])
             assert gone_within(60, sleep)
-            assert (await bash(sandbox, f"{ASK}; echo again", workspace))[1].endswith("again\n")
+            assert (await bash(sandbox, f"{ASK} 2>&1; echo again", workspace))[1].endswith("again\n")
             assert sandbox.listening_ports() == []
 
     with sandbox_at(level, workspace) as sandbox:
