@@ -191,6 +191,12 @@ def test_a_command_that_failed_says_how_it_ended(eyes: Eyes) -> None:
     assert shown == "● $ make … (exit code 2)\n    cc a.c\n    error\n"
 
 
+def test_a_call_that_was_edited_is_told_as_it_ran(eyes: Eyes) -> None:
+    call = ToolCall("c1", "run_shell", '{"command": "make install"}')
+    shown = told(eyes, ToolCallRequested(call), ToolCallFinished("c1", (), display="ok", arguments='{"command": "make -n install"}'))
+    assert shown == "● $ make -n install ✓ ok\n"
+
+
 def test_a_failure_is_red(eyes: Eyes) -> None:
     shown = eyes.seen(taken(eyes.screen("always"), ToolCallRequested(CALL), ToolCallFinished("c1", (), error="no such file\nat all")))
     assert shown == "\x1b[31m● read_file a.txt ✗ no such file\x1b[39m\n".encode()

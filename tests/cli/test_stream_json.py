@@ -104,6 +104,11 @@ EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
         | {"repairs": ["dir → path"]},
     ),
     (
+        ToolCallFinished("c1", (tool_result(CALL, "text"),), arguments='{"file_path": "b.txt"}'),
+        {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "text", "display": "", "files": []}
+        | {"args": {"file_path": "b.txt"}},
+    ),
+    (
         ToolCallFinished("c1", (tool_result(CALL, "text"),), sources=(Source("Rain", "https://example.org/rain"),)),
         {"type": "tool_result", "id": "c1", "outcome": "finished", "is_error": False, "text": "text", "display": "", "files": []}
         | {"sources": [{"number": 1, "uri": "https://example.org/rain", "title": "Rain", "cited_text": []}]},

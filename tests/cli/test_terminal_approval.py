@@ -281,7 +281,7 @@ def test_a_command_edited_in_an_editor_is_shown_again_and_runs_as_edited(place: 
         assert "echo harmless > a.txt" in shown.expect(ASKED)
         assert not (place.work / "a.txt").exists()
         shown.send("y")
-        shown.expect("Done.")
+        assert "● $ echo harmless > a.txt" in shown.expect("Done.")
     assert (place.work / "a.txt").read_text() == "harmless\n"
     assert "harmless" in told(service, 1)  # the model is told what ran
 

@@ -239,6 +239,9 @@ def test_edited_arguments_run_and_are_recorded_and_told() -> None:
     assert bench.ledger.starts == {"1": edited}
     assert text_of(report) == f"The arguments of this call were changed before it ran, to {edited}\n\ndone"
     assert report.call is call
+    finished = bench.finished("1")
+    assert finished.arguments == edited
+    assert finished.as_run(call) == ToolCall("1", "read_file", edited)
 
 
 def test_edited_arguments_are_validated_again() -> None:

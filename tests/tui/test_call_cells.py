@@ -38,6 +38,11 @@ def test_a_command_that_succeeded_says_its_last_line() -> None:
     assert rows[1:] == ["  … 3 lines · three"]
 
 
+def test_a_call_that_was_edited_is_shown_as_it_ran() -> None:
+    cell = finish(SHELL, finished("run_shell", "", arguments='{"command": "make -n install"}'), 1.5)
+    assert plain(call_cells.folded_lines(cell, 90)[0]).startswith("● $ make -n install")
+
+
 def test_a_command_that_failed_shows_the_lines_that_tell_why() -> None:
     cell = finish(SHELL, ended(2, "one\ntwo\n", "three\n"), 1.5)
     assert (cell.state, cell.exit_code, cell.line_count) == ("done", 2, 3)

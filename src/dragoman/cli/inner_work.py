@@ -64,9 +64,8 @@ class InnerWork:
                 self._open[call.id] = call
             case ToolCallFinished():
                 if (ended := self._open.pop(event.call_id, None)) is not None:
-                    self._add(
-                        callers + say("call_ended", title=call_lines.title(ended, outside=event.outside), outcome=call_lines.outcome(event))
-                    )
+                    title = call_lines.title(event.as_run(ended), outside=event.outside)
+                    self._add(callers + say("call_ended", title=title, outcome=call_lines.outcome(event)))
             case TurnFinished(usage=usage):
                 self.tokens += usage.total_tokens
             case Retrying(reason=reason):

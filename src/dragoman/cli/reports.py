@@ -272,7 +272,10 @@ class TextReport:
     def _show_result(self, event: ToolCallFinished) -> None:
         call = self._calls.pop(event.call_id, None)
         if call is not None and self._show_calls:
-            self.tell(say("call_line", title=call_lines.title(call, outside=event.outside), outcome=call_lines.outcome(event)), dim=True)
+            self.tell(
+                say("call_line", title=call_lines.title(event.as_run(call), outside=event.outside), outcome=call_lines.outcome(event)),
+                dim=True,
+            )
 
 
 class JsonReport:

@@ -182,6 +182,9 @@ def _result_data(event: ToolCallFinished) -> dict[str, Any]:
         data["outside_sandbox"] = True
     if event.repairs:
         data["repairs"] = list(event.repairs)
+    if event.arguments:
+        args = jsontext.decode_object(event.arguments)
+        data["args"] = event.arguments if args is None else args
     if event.output_file:
         data["output_file"] = event.output_file
     if event.command is not None:

@@ -190,7 +190,7 @@ class TerminalReport:
             outcome, style = say("call_ended_oddly", what=words), "yellow"
         else:
             outcome, style = say("call_done", what=words), ""
-        text = say("call_ended", title=call_lines.title(call, outside=event.outside), outcome=outcome)
+        text = say("call_ended", title=call_lines.title(event.as_run(call), outside=event.outside), outcome=outcome)
         self._screen.line(text if style else fit(text, self._screen.columns - 1), style)
         self._show_told(result, event.output_file)
 

@@ -89,7 +89,8 @@ class ResumedRun(Run[T]):
             finish_in(self._harness.ledger, result, outcome, output, entry.repairs)
             report = CallReport(call, result, outcome, output)
             self._reports.append(report)
-            told += ToolCallUpdated(call.id, "error" if output.is_error else "success"), finished_event(report, entry.repairs)
+            told.append(ToolCallUpdated(call.id, "error" if output.is_error else "success"))
+            told.append(finished_event(report, entry.repairs, entry.arguments))
         return told
 
     def _decide(self, call: ToolCall) -> Allow | Deny | Awaitable[Allow | Deny | Later]:

@@ -36,7 +36,7 @@ class CallReport(msgspec.Struct, frozen=True):
     """How long it ran; 0 if it did not."""
 
 
-def finished_event(report: CallReport, repairs: tuple[str, ...], *, outside: bool = False) -> ToolCallFinished:
+def finished_event(report: CallReport, repairs: tuple[str, ...], arguments: str, *, outside: bool = False) -> ToolCallFinished:
     output, text = report.output, text_of(report.output.content)
     return ToolCallFinished(
         report.call.id,
@@ -53,6 +53,7 @@ def finished_event(report: CallReport, repairs: tuple[str, ...], *, outside: boo
         outside=outside,
         command=output.command,
         sources=output.sources,
+        arguments=arguments,
     )
 
 

@@ -320,7 +320,8 @@ class Scheduler:
             report, job.is_emitted = job.report, True
             if report is not None and not job.is_duplicate:
                 self._update(job, _ENDS.get(report.outcome, "error"))
-                self._emit(finished_event(report, job.repairs, outside=job.began_s is not None and bool(job.intent.outside)))
+                outside = job.began_s is not None and bool(job.intent.outside)
+                self._emit(finished_event(report, job.repairs, job.final_arguments, outside=outside))
 
     def _stop(self, job: Job, why: str) -> None:
         job.end_timeout()

@@ -82,7 +82,15 @@ def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
     if state == "refused" and (said := _refusal(display)):
         cell, display = msgspec.structs.replace(cell, answer="no"), said
     changed = msgspec.structs.replace(
-        cell, state=state, display=display, seconds=seconds, exit_code=code, notes=notes, progress="", outside=event.outside
+        cell,
+        call=event.as_run(cell.call),
+        state=state,
+        display=display,
+        seconds=seconds,
+        exit_code=code,
+        notes=notes,
+        progress="",
+        outside=event.outside,
     )
     if not output and code is None:
         return changed

@@ -225,11 +225,17 @@ class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     """Of a command: what it printed and how it ended."""
     sources: tuple[Source, ...] = ()
     """The pages that a search found, in the order of the numbers in its text, from 1; those of a subagent that has searched."""
+    arguments: str = ""
+    """The final arguments as JSON text, if a person or a hook edited them or they were repaired; empty: as the model wrote them."""
 
     @property
     def text(self) -> str:
         """What the model is told, without images and files."""
         return "".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
+
+    def as_run(self, call: ToolCall) -> ToolCall:
+        """The call with its final arguments."""
+        return msgspec.structs.replace(call, arguments=self.arguments) if self.arguments else call
 
 
 class StreamInvalid(msgspec.Struct, frozen=True, tag="invalid_stream"):
