@@ -130,6 +130,7 @@ LATER = {
     "context.summarise": "only where the request is too long",
     "context.superseded": "only where a result was pruned, or files that were read again may be",
     "context.plan": "only where the plan is looked at",
+    "context.plan_path": "only where what was rewound is left out of a transcript",
     "extensions.hooks.*": "only where a file defines hooks",
     "mcp_client.*": "only where an MCP server is spoken to",
     "http.faults": "only where a connection fails",

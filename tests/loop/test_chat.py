@@ -244,10 +244,13 @@ def test_history_can_be_given_added_to_replaced_and_cleared() -> None:
         chat.set_history([dm.user("3 × 3?")])
         chat.send_message_sync("in words?")
         assert [message.text for message in service.requests[1].messages] == ["3 × 3?", "in words?"]
+        assert [message.text for message in chat.get_history()][:2] == ["3 × 3?", "in words?"]
         chat.clear()
+        assert chat.get_history() == chat.get_history(curated=True) == ()
         chat.send_message_sync("anew")
         assert [message.text for message in service.requests[2].messages] == ["anew"]
-        assert len(chat.get_history()) > 3
+        assert [message.text for message in chat.get_history()][:1] == ["anew"]
+        assert "2 + 2?" in [message.text for message in chat.history.transcript()], "the record keeps what was cleared"
 
 
 def test_a_history_may_end_in_a_call_that_waits() -> None:

@@ -31,7 +31,7 @@ class Path:
         """`window`: that of the current model; what a smaller one forced does not count for it."""
         self.entries = entries
         self._window = window
-        self.rewound_by = _find_rewound(entries)
+        self.rewound_by = find_rewound(entries)
         """Seq of an entry that no longer counts → seq of the rewind that undid it."""
         self.batches: dict[int, Batch] = {}
         """Results that reached the model together, by the entry that completed them."""
@@ -119,8 +119,9 @@ class Path:
             self.open = {}
 
 
-def _find_rewound(entries: Sequence[Entry]) -> dict[int, int]:
-    """Follows the rewinds as the view does: along each entry's predecessor, and past missing entries."""
+def find_rewound(entries: Sequence[Entry]) -> dict[int, int]:
+    """Map each entry that no longer counts to the rewind that undid it. Follows the rewinds as the view does: along each entry's
+    predecessor, and past missing entries."""
     follows: dict[int, int] = {}
     rewound_by: dict[int, int] = {}
     head = 0

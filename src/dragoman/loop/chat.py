@@ -208,9 +208,10 @@ class Chat(BetweenRuns):
     def get_history(self, curated: bool = False) -> tuple[Message, ...]:
         """Return all that was said, invalid answers and original results too (the comprehensive history), or, curated, what is sent.
 
-        Messages are values: nobody can change the conversation through them.
+        What was cleared or replaced is in neither: `history.transcript()` has it. Messages are values: nobody can change the conversation
+        through them.
         """
-        return self.history.curated() if curated else self.history.transcript()
+        return self.history.curated() if curated else self.history.transcript(current=True)
 
     def add_history(self, message: Message | Mapping[str, Any]) -> None:
         """Put a message behind the conversation without sending it (the documents' addHistory)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from dragoman.base.clock import now_ms
@@ -76,9 +76,15 @@ class History:
         """The messages that may be sent."""
         return self.view.messages
 
-    def transcript(self) -> tuple[Message, ...]:
-        """Everything that was said and every result in its original form: including rejected, pruned and rewound ones."""
-        return tuple(_as_message(entry) for entry in self.entries if isinstance(entry, Said | ToolFinished))
+    def transcript(self, *, current: bool = False) -> tuple[Message, ...]:
+        """Everything that was said and every result in its original form: including rejected, pruned and rewound ones. With `current`,
+        without what was rewound, cleared or replaced."""
+        gone: Collection[int] = ()
+        if current and any(isinstance(entry, Rewound) for entry in self.entries):
+            from dragoman.context.plan_path import find_rewound
+
+            gone = find_rewound(self.entries)
+        return tuple(_as_message(entry) for entry in self.entries if isinstance(entry, Said | ToolFinished) and entry.seq not in gone)
 
     @property
     def usage(self) -> Usage:
