@@ -226,6 +226,16 @@ def test_a_search_that_is_refused_says_why(place: Place, serve: Serve, fault: st
     assert "{" not in done.err
 
 
+def test_a_search_that_fails_has_an_end_too(place: Place, serve: Serve) -> None:
+    serve("text: Nobody asks.")
+    done = place.run("--search", "北京天气", "-m", "openai/gpt-4.1", "--output-format", "stream-json")
+    call, end, error = (json.loads(line) for line in done.out.splitlines()[2:5])
+    assert (call["type"], end["type"], error["type"]) == ("tool_use", "tool_result", "error")
+    assert (end["id"], end["outcome"], end["is_error"], end["error_type"]) == (call["id"], "failed", True, "InputError")
+    assert end["text"] == error["message"]
+    assert "web.search_model" in end["text"], "it says what to do"
+
+
 def test_how_the_model_searches_may_be_said_for_one_start(place: Place, serve: Serve) -> None:
     asked = serve(f"{GROUNDED}\n---\ntext: No.")
     done = place.ask("天气？", "--search", "grounding", model=GEMINI)

@@ -15,6 +15,7 @@ from dragoman.loop.searching import WebSearchResult
 from dragoman.loop.web import SEARCH_TOOL
 from dragoman.values.events import TextDelta, ToolCallFinished, ToolCallRequested, TurnFinished
 from dragoman.values.messages import FinishReason, ToolCall, tool_result
+from dragoman.values.record import ToolOutcome
 
 if TYPE_CHECKING:
     from dragoman.cli.reports import Report
@@ -37,7 +38,11 @@ async def search_headless(agent: Agent, query: str, report: Report, *, as_text: 
     began_s = time.monotonic()
     call = ToolCall("search_1", SEARCH_TOOL, jsontext.dumps({"query": query}))
     report.take(ToolCallRequested(call, client_initiated=True))
-    found = await agent.search(query)
+    try:
+        found = await agent.search(query)
+    except BaseException as error:
+        report.take(_ended(call, error))
+        raise
     report.take(_finished(call, found))
     if as_text:
         report.take(TextDelta(found.display))
@@ -60,6 +65,14 @@ def _finished(call: ToolCall, found: WebSearchResult) -> ToolCallFinished:
     return ToolCallFinished(
         call.id, (result,), display=found.display, content_length=len(found.text), name=call.name, sources=found.sources
     )
+
+
+def _ended(call: ToolCall, error: BaseException) -> ToolCallFinished:
+    """How it ended without a result: every call that is told has an end."""
+    words, kind = str(error) or type(error).__name__, type(error).__name__
+    outcome: ToolOutcome = "failed" if isinstance(error, Exception) else "cancelled"
+    result = tool_result(call, words, is_error=True)
+    return ToolCallFinished(call.id, (result,), error=words, error_type=kind, outcome=outcome, name=call.name)
 
 
 def _spent(found: WebSearchResult) -> str:

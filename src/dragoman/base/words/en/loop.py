@@ -16,7 +16,8 @@ TEXTS = {
     'instead: ToolOptions(web=WebAccess(search="grounding"))',
     "loop.grounding_by_tool": "{model} searches the web by calling google_web_search, and not by itself (grounding): {why}",
     "loop.grounding_by_nobody": "{model} does not search the web by itself (grounding), and there is nothing else that could: {why}",
-    "loop.search_by_nobody": "nothing can search the web here: {model} cannot, and there is no other model or server that could",
+    "loop.search_by_nobody": "nothing can search the web here: {model} cannot, and there is no other model or server that could. "
+    "Choose a model that searches (gemini, anthropic, responses), or set web.search_model or web.searxng in the configuration",
     "loop.no_web_access": "this agent has no access to the web: ToolOptions(web=WebAccess()) gives it, web.search in the configuration too",
     "loop.nobody_searches": "nothing here can search the web: set the key of a service that can (GEMINI_API_KEY, ANTHROPIC_API_KEY, "
     "OPENAI_API_KEY or XAI_API_KEY), or name a model that searches or a SearXNG server",

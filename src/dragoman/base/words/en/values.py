@@ -44,7 +44,8 @@ TEXTS = {
     "a call belongs into a message of the role model or assistant",
     "values.media_unknown": 'how these bytes begin does not tell what they are; give their type: Media(data, "audio/wav")',
     "values.file_unknown": 'what {uri} is cannot be told by its ending; give its type: FileRef.of(url, "image/png")',
-    "values.media_not_bytes": "Media holds bytes, but was given {given}",
+    "values.media_not_bytes": "Media holds bytes, but was given {given}; "
+    "for a file: pathlib.Path('shot.png'), for an address: dragoman.FileRef.of(url)",
     "values.media_no_file": "{path} is not a regular file: name the image, PDF, sound or video itself",
     "values.media_too_large": "{path} has {size:,} bytes, and at most {most:,} can be sent: make it smaller",
     "values.media_unreadable": "{path} cannot be read: {reason}",

@@ -16,7 +16,8 @@ TEXTS = {
     'ToolOptions(web=WebAccess(search="grounding"))',
     "loop.grounding_by_tool": "{model} 通过调用 google_web_search 搜索网络，而不是自行搜索（grounding）：{why}",
     "loop.grounding_by_nobody": "{model} 不会自行搜索网络（grounding），这里也没有别的途径可以搜索：{why}",
-    "loop.search_by_nobody": "这里无法搜索网络：{model} 不能搜索，也没有别的模型或服务器可用",
+    "loop.search_by_nobody": "这里无法搜索网络：{model} 不能搜索，也没有别的模型或服务器可用。"
+    "请换一个能搜索的模型（gemini、anthropic、responses），或在配置中设置 web.search_model 或 web.searxng",
     "loop.no_web_access": "此 agent 不能访问网络：请用 ToolOptions(web=WebAccess())，或在配置中设置 web.search",
     "loop.nobody_searches": "这里无法搜索网络：请设置能搜索的服务的密钥（GEMINI_API_KEY、ANTHROPIC_API_KEY、"
     "OPENAI_API_KEY 或 XAI_API_KEY），或者指定一个能搜索的模型或 SearXNG 服务器",
