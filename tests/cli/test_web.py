@@ -188,7 +188,7 @@ def test_a_person_searches_without_a_model_that_asks_for_it(place: Place, serve:
     done = place.run("-p", "--search", "北京天气", "-m", GEMINI)
     assert (done.code, done.out, done.err) == (0, FOUND, "")
     assert [request["tools"] for request in asked.requests] == [[{"googleSearch": {}}]]
-    assert "北京天气" in place.run("sessions", "list").out
+    assert "  北京天气  " in place.run("sessions", "list").out, "what was searched for, not what the model is told of it"
     assert place.run("-c", "-p", "Is it sunny?", "-m", GEMINI).out == "It is sunny.\n"
     assert FOUND.rstrip() in json.loads(json.dumps(asked.requests[-1]["contents"]))[-1]["parts"][-2]["text"]
 

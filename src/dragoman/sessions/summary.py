@@ -15,7 +15,7 @@ from dragoman.sessions.log import Damaged, decode_line
 from dragoman.sessions.titles import own_words, title_of
 from dragoman.sessions.upgrade import Upgrader
 from dragoman.values.errors import InputError
-from dragoman.values.notes import is_note, is_setup
+from dragoman.values.notes import is_note, is_setup, searched_for
 from dragoman.values.record import (
     Configured,
     Entry,
@@ -188,7 +188,7 @@ class _Fold:
         role, text = entry.message.role, entry.message.text
         if is_setup(entry.about) or is_note(entry.about):
             if entry.about == "search":
-                self._title = self._title or title_of(text.partition("\n")[0])  # until there is a prompt
+                self._title = self._title or title_of(searched_for(text))  # until there is a prompt
             return
         if role == "user" and self._is_imported:
             text = own_words(text)

@@ -53,5 +53,11 @@ def is_note(about: About) -> bool:
     return about not in ("", "environment")
 
 
+def searched_for(note: str) -> str:
+    """The query of a SEARCH_NOTE, which is one line."""
+    before, _, after = SEARCH_NOTE.partition("\n")[0].partition("{query}")
+    return note.partition("\n")[0].removeprefix(before).removesuffix(after)
+
+
 UNREADABLE = "the model wrote a tool call that could not be read"
 """Why an answer was rejected. The next one is asked for under a schema."""
