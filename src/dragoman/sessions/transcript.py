@@ -230,10 +230,9 @@ class _TranscriptReader:
     def _start(self, entry: ToolStarted) -> None:
         """From here on it may have had effects, even if its end is unknown."""
         index, step = self._open(entry.call_id)
-        if step is not None and index not in self._done:
+        if step is not None and index not in self._done and not entry.read_only:
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
-            outcome = step.outcome if entry.read_only else "unknown"
-            self._steps[index] = msgspec.structs.replace(step, call=call, outcome=outcome, outside=entry.outside)
+            self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown", outside=entry.outside)
 
     def _postpone(self, entry: ToolPostponed) -> None:
         index, step = self._open(entry.call_id)
