@@ -1,4 +1,7 @@
-"""Every sentence a user may read is in the catalogue, every sentence of the catalogue is said somewhere, and errors carry their key."""
+"""Every sentence a user may read is in the catalogue, and errors carry their key.
+
+That every sentence of it is said somewhere, and keys that are put together: test_put_together_keys.py.
+"""
 
 from __future__ import annotations
 
@@ -75,16 +78,6 @@ def test_what_is_said_has_an_english_text_with_the_same_values(path: Path) -> No
     for key, values in said(MODULES[path]):
         assert key in ENGLISH, f"{path.name} says {key!r}, which no table has"
         assert places_in(ENGLISH[key]) == values, f"{path.name}: {key!r}"
-
-
-def test_every_sentence_of_the_catalogue_is_said() -> None:
-    nodes = [node for tree in MODULES.values() for node in ast.walk(tree)]
-    literals = {node.value for node in nodes if isinstance(node, ast.Constant)} | set(words.ALWAYS_LOADED)
-    # Some keys are put together from a prefix and a word: say(f"mode_{mode}").
-    joined = [node.values[0] for node in nodes if isinstance(node, ast.JoinedStr) and node.values]
-    prefixes = tuple(str(first.value) for first in joined if isinstance(first, ast.Constant) and str(first.value).endswith("_"))
-    assert prefixes
-    assert {key for key in ENGLISH if key not in literals and not key.startswith(prefixes)} == set()
 
 
 @pytest.mark.parametrize("path", PROGRAM, ids=lambda path: path.name)

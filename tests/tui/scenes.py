@@ -190,7 +190,7 @@ def wide_question(columns: int) -> list[Line]:
 
 
 def command_question(columns: int) -> list[Line]:
-    return [*question.subject(ASK_COMMAND, columns), *question.choices(ASK_COMMAND, columns), question.answered("no", columns)]
+    return [*question.subject(ASK_COMMAND, columns), *question.choices(ASK_COMMAND, columns)]
 
 
 def tool_question(columns: int) -> list[Line]:

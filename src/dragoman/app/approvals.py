@@ -39,7 +39,7 @@ class Approval(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """What it covers, every character visible."""
         if self.kind == "trust":
-            return say(f"approval_covers_{self.key}")
+            return say("approval_covers_trust" if self.key == "trust" else "approval_covers_distrust")
         covers, tool, what = covered_by(self.key)
         words = say(f"approval_covers_{covers}", tool=tool, what=escape_hidden(what, one_line=True))
         return words if self.is_used else say("approval_not_used", words=words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 from dragoman.app.config import own_files
 from dragoman.app.config_tables import FolderTrust
@@ -67,7 +68,9 @@ def _revoke(places: Places, folder: str) -> tuple[str, Sequence[str]]:
     return by, ()
 
 
-def _report(options: Options, done: str, folder: str, files: Sequence[str] = (), believed: Sequence[str] = ()) -> str:
+def _report(
+    options: Options, done: Literal["trusted", "revoked"], folder: str, files: Sequence[str] = (), believed: Sequence[str] = ()
+) -> str:
     if options.output_format == "json":
         more = {"believed": list(believed)} if believed else {}
         return jsontext.dumps({done: folder, "files": list(files), **more}) + "\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -32,7 +32,9 @@ from dragoman.values.usage import Usage
 if TYPE_CHECKING:
     from dragoman.context.economics import Books, Rates
 
-PRESSURE = "pressure"
+BreakReason = Literal["", "model", "system", "tools", "environment", "compressed", "rewound", "pruned"]
+"""Why a prefix that a service has kept cannot be read any more; empty: it can."""
+PRESSURE: Literal["pressure"] = "pressure"
 """The reason of a Pruned entry that was made because the window filled up."""
 NO_TOKENS = -1
 """Not counted yet: the next answer will say."""
@@ -89,7 +91,7 @@ class _State(msgspec.Struct, frozen=True):
     tools: tuple[ToolSpec, ...] = ()
     static_tokens: int = 0
     """An upper bound for system and tools, whatever the model's tokenizer does."""
-    lost: str = ""
+    lost: BreakReason = ""
     """What has happened to the sent prefix since the last call."""
     pruned: ByWindow[int] = ByWindow.of(0)
     """Tokens no longer in view because they were pruned."""
@@ -137,8 +139,8 @@ class Cache:
         return self.calls[-1] if self.calls else None
 
     @property
-    def break_reason(self) -> str:
-        """Why the last prefix cannot be read: model, system, tools, environment, compressed, rewound, pruned; empty if it can."""
+    def break_reason(self) -> BreakReason:
+        """Why the last prefix cannot be read."""
         if not self.calls:
             return ""
         state, sent = self._state, self._sent

@@ -10,11 +10,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
 import msgspec
 
-from dragoman.context.cache import NO_TOKENS, PRESSURE, Cache
+from dragoman.context.cache import NO_TOKENS, PRESSURE, BreakReason, Cache
 from dragoman.context.economics import HOUR_MS, Pending, Rates, pays, premium, rates_of, relieves
 from dragoman.context.prune import Kind, find_outdated, find_replaced, kind_of
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
@@ -50,15 +50,18 @@ class Waiting(msgspec.Struct, frozen=True):
     """They go with the first request after this time: the cache is cold then. 0: not before a prompt starts a run."""
 
 
+PruneReason = BreakReason | Literal["request", "turn", "cold", "pays", "share", "pressure"]
+"""Why results are pruned now; empty: they are not. request, turn: the schedule says so; cold, or why the cache is lost anyway; pays; share:
+they make up too much of the request; pressure: the window fills up."""
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What should happen before the next request."""
 
     prune: tuple[str, ...] = ()
     """Ids of the calls whose results are pruned, in the order of the view."""
     saved_tokens: int = 0
-    reason: str = ""
-    """Why now. request, turn: the schedule says so; cold, or model, system, tools, environment, compressed, rewound, pruned: the cache is
-    lost anyway; pays; share: they make up too much of the request; pressure: the window fills up."""
+    reason: PruneReason = ""
     premium_tokens: int = 0
     """The expected extra cost of writing the rest to the cache again, in tokens of fresh input."""
     tokens: int = 0
@@ -110,7 +113,7 @@ class Decider:
             return _NOTHING._replace(waiting=self._waiting(len(pending), saved, share, cost, moment))
         return _Choice([each.result for each in pending], saved, reason, cost)
 
-    def _reason(self, moment: _Moment, cut: _Cut, share: float, *, warm: bool) -> str:
+    def _reason(self, moment: _Moment, cut: _Cut, share: float, *, warm: bool) -> PruneReason:
         """Why now; empty: not now."""
         settings, rates = self.settings.prune, moment.rates
         match settings.schedule:
@@ -264,7 +267,7 @@ class _Cut(NamedTuple):
 class _Choice(NamedTuple):
     results: Sequence[ToolResult]
     saved: float
-    reason: str
+    reason: PruneReason
     premium: float
     waiting: Waiting | None = None
 
@@ -273,7 +276,7 @@ _FREE = _Cut(0, 0, ())
 _NOTHING = _Choice((), 0, "", 0)
 
 
-def _auto_reason(settings: PruneSettings, moment: _Moment, cut: _Cut, share: float, rates: Rates) -> str:
+def _auto_reason(settings: PruneSettings, moment: _Moment, cut: _Cut, share: float, rates: Rates) -> PruneReason:
     """Out of a warm cache: when it pays within the overhead, when the share is too large, or when the window fills up."""
     books = moment.cache.books(rates, moment.tokens)
     if pays(rates, cut.pending, cut.surviving, overhead=settings.overhead, books=books):

@@ -23,9 +23,11 @@ MAX_DEPTH = 5
 MAX_IMPORTS = 100
 """Beyond this many, anything that looks like an import is left as text."""
 
-ProblemKind = Literal["told", "missing", "outside", "circle", "too_deep", "too_long", "too_much", "not_text", "no_file", "unreadable"]
+ProblemKind = Literal["missing", "outside", "circle", "too_deep", "too_long", "too_much", "not_text", "no_file", "unreadable"]
+WhyNot = ProblemKind | Literal["told"]
+"""`told` is no problem: the same text stands elsewhere already."""
 
-_REASONS: dict[ProblemKind, str] = {
+_REASONS: dict[WhyNot, str] = {
     "told": "it is told elsewhere",
     "missing": "there is no such file",
     "outside": "it lies outside of what may be read here",
@@ -135,9 +137,9 @@ def find_imports(paths: Sequence[str], root: str) -> list[str]:
 
 
 class _NotUsed(Exception):
-    def __init__(self, kind: ProblemKind, detail: str = "") -> None:
+    def __init__(self, kind: WhyNot, detail: str = "") -> None:
         super().__init__(kind)
-        self.kind: ProblemKind = kind
+        self.kind: WhyNot = kind
         self.detail = detail
 
 

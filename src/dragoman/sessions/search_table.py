@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.sessions.search_text import excerpt, fold, trigrams
-from dragoman.sessions.summary import SpokenText, Summary
+from dragoman.sessions.summary import SpokenRole, SpokenText, Summary
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -30,8 +30,7 @@ class Hit(msgspec.Struct, frozen=True):
     """In how many of its prompts, answers and titles it matches."""
     seq: int
     """The entry of the last match."""
-    role: str
-    """`user`, `assistant` or `title`."""
+    role: SpokenRole
     excerpt: str
 
 

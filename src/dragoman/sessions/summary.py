@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -77,12 +77,15 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return bool(self.entries) and not self.damaged and self.format == KNOWN_FORMAT
 
 
+SpokenRole = Literal["user", "assistant", "title"]
+"""Whose words they are; a title is nobody's."""
+
+
 class SpokenText(msgspec.Struct, frozen=True):
     """A text that can be searched for."""
 
     seq: int
-    role: str
-    """`user`, `assistant` or `title`."""
+    role: SpokenRole
     text: str
 
 
@@ -203,7 +206,7 @@ class _Fold:
     def _is_imported(self) -> bool:
         return bool(self._started.imported_from if self._started is not None else self._before.imported_from)
 
-    def _collect(self, seq: int, role: str, text: str) -> None:
+    def _collect(self, seq: int, role: SpokenRole, text: str) -> None:
         if self._spoken is not None and text.strip():
             self._spoken.append(SpokenText(seq, role, text))
 

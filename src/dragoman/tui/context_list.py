@@ -159,7 +159,7 @@ def _title(plan: Plan, now: int) -> str:
 
 def _head(plan: Plan) -> list[Line]:
     """How full the window is, and of what."""
-    kinds: dict[tuple[str, str], list[int]] = {}
+    kinds: dict[tuple[Kind, str], list[int]] = {}
     for item in plan.items:
         if item.tokens:
             kinds.setdefault((item.kind, item.name if item.kind == "result" else ""), []).append(item.tokens)
@@ -172,7 +172,7 @@ def _head(plan: Plan) -> list[Line]:
     return [(Span("█" * full, style), Span("░" * (_BAR_COLUMNS - full), "dim")), line(words, "dim")]
 
 
-def _kind_words(kind: str, name: str, count: int) -> str:
+def _kind_words(kind: Kind, name: str, count: int) -> str:
     return say("context_results_of", name=name, count=count) if name else say(f"context_kind_{kind}")
 
 

@@ -19,7 +19,7 @@ from dragoman.policy.rules import NETWORK
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
-from dragoman.tui.wrap import CODE_MARK, fit, wrap, wrap_code
+from dragoman.tui.wrap import CODE_MARK, wrap, wrap_code
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 
@@ -224,8 +224,3 @@ def _covers(question: Question) -> str:
         return say("tui.covers_host", host=scope)
     name = _titled(question.call.name)
     return say("covers_scope", name=name, scope=scope) if scope else say("tui.covers_tool", name=name)
-
-
-def answered(key: str, columns: int) -> Line:
-    """What the user said, under what they were asked."""
-    return fit((Span("  └ ", "dim"), Span(say(f"tui.answered_{key}"), "dim")), columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import ceil
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -14,6 +14,9 @@ from dragoman.base.words import say
 from dragoman.tui.cells import dollars, short_count
 from dragoman.tui.line import EMPTY, Line, Span, columns_of, line, visible
 from dragoman.tui.wrap import beside, fit, spread
+
+if TYPE_CHECKING:
+    from dragoman.policy.judge import Mode
 
 WIDE = 100
 """From this many columns on, more is shown."""
@@ -32,8 +35,8 @@ SLOW = 3
 class Facts(msgspec.Struct, frozen=True):
     """What holds for the next request."""
 
-    mode: str = "default"
-    """How calls are approved: plan, default, auto-edit, auto."""
+    mode: Mode = "default"
+    """How calls are approved."""
     sandbox: int | None = None
     """The level in which commands run; 0: none; None: not known yet, or no command has anything to do with it."""
     has_gate: bool = True

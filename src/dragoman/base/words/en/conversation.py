@@ -149,8 +149,6 @@ TEXTS = {
     "conversation.sandbox_port": "open a port of a server in the sandbox to your browser: port 5173",
     "conversation.sandbox_off": "run commands without a sandbox, asked first, in this session",
     "conversation.sandbox_on": "back into the sandbox",
-    "conversation.help_add-dir": "let the model work in another directory: /add-dir PATH",
-    "conversation.help_cost": "tokens and cost so far",
     "conversation.rename_usage": "give a title: /rename TITLE",
     "conversation.renamed": "the session is called {title} now",
     "conversation.import_usage": "name the file: /import FILE; /resume and Tab list the sessions of other programs",

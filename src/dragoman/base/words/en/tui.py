@@ -62,13 +62,6 @@ TEXTS = {
     "tui.choice_edit": "change it first",
     "tui.choice_whole": "whole file",
     "tui.choice_stop": "stop the run",
-    "tui.answered_yes": "yes",
-    "tui.answered_session": "always, in this session",
-    "tui.answered_folder": "always, in this folder",
-    "tui.answered_no": "no",
-    "tui.answered_reason": "no, because",
-    "tui.answered_edit": "changed first",
-    "tui.answered_stop": "stopped",
     # --- what is said
     "tui.thought": "thought for {seconds} s",
     "tui.sources": "Sources:",

@@ -62,13 +62,6 @@ TEXTS = {
     "tui.choice_edit": "先修改",
     "tui.choice_whole": "整个文件",
     "tui.choice_stop": "停止运行",
-    "tui.answered_yes": "是",
-    "tui.answered_session": "本次会话始终允许",
-    "tui.answered_folder": "此文件夹始终允许",
-    "tui.answered_no": "否",
-    "tui.answered_reason": "否，因为",
-    "tui.answered_edit": "先修改",
-    "tui.answered_stop": "已停止",
     # --- what is said
     "tui.thought": "思考了 {seconds} 秒",
     "tui.sources": "来源：",
