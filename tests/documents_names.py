@@ -17,7 +17,9 @@ FENCED = 'Let me look.\n\n```json\n{"tool_call": {"name": "read_file", "argument
 """A call as document 000 has models write it."""
 GROUNDING = {
     "groundingChunks": [{"web": {"uri": "https://example.org/rain", "title": "Rain"}}],
-    "groundingSupports": [{"segment": {"startIndex": 0, "endIndex": 8, "text": "It rains"}, "groundingChunkIndices": [0]}],
+    "groundingSupports": [
+        {"segment": {"startIndex": 0, "endIndex": 8, "text": "It rains"}, "groundingChunkIndices": [0], "confidenceScores": [0.9]}
+    ],
 }
 NOW = 1_769_824_800_000
 """2026-01-31 02:00:00 UTC, the time of the mixed example of document 002."""
