@@ -18,7 +18,7 @@ import pytest
 
 import dragoman as dm
 from documents_names import names
-from dragoman.cli.commands import SlashCommands
+from dragoman.conversation.slash import SlashCommands
 from program import Place, service
 
 ROOT = Path(__file__).resolve().parent.parent

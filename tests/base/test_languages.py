@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.base import words
-from dragoman.cli.help_chinese import CHINESE_HELP
-from dragoman.cli.help_texts import ENGLISH_HELP
+from dragoman.conversation.help_chinese import CHINESE_HELP
+from dragoman.conversation.help_texts import ENGLISH_HELP
 
 FOLDER = Path(words.__file__).parent
 NOT_READ = {"__init__", "testing"}

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 
 import dragoman as dm
 from dragoman.app import config
+from dragoman.app.arguments import COMMANDS
 from dragoman.app.options import Options
 from dragoman.base import jsontext, words
 from dragoman.base.places import find_places
 from dragoman.base.words import Sentence, change_values, choose_language, in_language, say
 from dragoman.base.wrapping import lay_out
-from dragoman.cli.arguments import COMMANDS
-from dragoman.cli.help_texts import ENGLISH_HELP, help_for
+from dragoman.conversation.help_texts import ENGLISH_HELP, help_for
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.sessions.store import FileStore
 from dragoman.values import errors

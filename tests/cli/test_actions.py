@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.app.options import Options
 from dragoman.base.words import choose_language
-from dragoman.cli.actions import Action, find_action
+from dragoman.conversation.actions import Action, find_action
 from dragoman.values.errors import InputError
 
 ACTIONS = {"list": Action[Options](lambda options: "listed"), "remove": Action[Options](lambda options: "removed", "NAME")}

@@ -8,11 +8,11 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from dragoman.app.arguments import COMMANDS, OPTIONS, BadArguments, parse
 from dragoman.app.options import Options
-from dragoman.cli import context, models, sessions
-from dragoman.cli.actions import Action
-from dragoman.cli.arguments import COMMANDS, OPTIONS, BadArguments, parse
-from dragoman.cli.help_texts import help_for
+from dragoman.conversation.actions import Action
+from dragoman.conversation.help_texts import help_for
+from dragoman.conversation.pages import context, models, sessions
 
 
 def problem(*argv: str) -> str:

@@ -15,11 +15,11 @@ import pytest
 
 from cli.test_models_pull import Shop, in_terminal
 from dragoman.app import probe
+from dragoman.app.arguments import parse
 from dragoman.app.choice import choose_model
 from dragoman.app.first_use import save_model
 from dragoman.app.probe import MAX_BYTES, find_servers
 from dragoman.app.setup import Setup, catalog_of, set_up
-from dragoman.cli.arguments import parse
 from dragoman.local import engine as local_engine
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import Unauthorized

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from cli.test_context import worked
+from dragoman.app.arguments import COMMANDS
 from dragoman.base.graphemes import width
-from dragoman.cli.arguments import COMMANDS
 from dragoman.values.messages import user
 from program import KEY, Place
 from terminals import plain, terminal

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from cli.test_context import worked
-from dragoman.cli.arguments import COMMANDS, OPTIONS
-from dragoman.cli.completion_table import completed_commands
+from dragoman.app.arguments import COMMANDS, OPTIONS
+from dragoman.conversation.completion_table import completed_commands
 from program import Place
 from system_parts import require_program
 from terminals import plain

@@ -15,9 +15,9 @@ import pytest
 
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
-from dragoman.cli.context import plan_now
-from dragoman.cli.context_command import ContextCommand
 from dragoman.context.plan import Plan
+from dragoman.conversation.pages.context import plan_now
+from dragoman.conversation.pages.context_command import ContextCommand
 from dragoman.loop.history import History
 from dragoman.sessions.log import read_log
 from dragoman.sessions.store import FileStore, StoredSession

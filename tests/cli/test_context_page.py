@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from cli.test_context import Kept, worked
 from context.test_plan import plan
 from dragoman.base.graphemes import clusters, width, width_of
-from dragoman.cli.context_page import page_of
-from dragoman.cli.page import Look, Page, pad, table
 from dragoman.context.decide import Decision
 from dragoman.context.plan import Plan
+from dragoman.conversation.page import Look, Page, pad, table
+from dragoman.conversation.pages.context_page import page_of
 from dragoman.loop.history import History
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, assistant, tool_result, user
 from dragoman.values.usage import Prices, Usage

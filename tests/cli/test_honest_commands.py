@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.cli.context import ACTIONS as CONTEXT
-from dragoman.cli.sessions import ACTIONS as SESSIONS
+from dragoman.conversation.pages.context import ACTIONS as CONTEXT
+from dragoman.conversation.pages.sessions import ACTIONS as SESSIONS
 from dragoman.loop.history import History
 from dragoman.sessions.log import read_log
 from dragoman.sessions.store import FileStore, StoredSession

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.keys import BURST_S, Keyboard
+from dragoman.plain.keys import BURST_S, Keyboard
 
 
 class Typist:

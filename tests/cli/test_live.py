@@ -22,7 +22,7 @@ from dragoman.base.graphemes import width
 from dragoman.base.words.en.program_live import TEXTS as ENGLISH
 from dragoman.base.words.zh.program_live import TEXTS as CHINESE
 from dragoman.cli.live_page import feature_name, page_of
-from dragoman.cli.page import Look
+from dragoman.conversation.page import Look
 from dragoman.providers.catalog import profile_for
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.script_steps import CallStep, CutStep, Fail, Finish, Say, ScriptedAnswer, Step, Wait, answer

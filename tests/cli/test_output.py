@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from dragoman.cli.output import FLUSH_EVERY_S, Output
+from dragoman.app.output import FLUSH_EVERY_S, Output
 
 
 class Pipe:

@@ -13,7 +13,7 @@ import pytest
 
 from agents import make_agent
 from dragoman.base.mounts import lies_in_any
-from dragoman.cli.editor import EditorFailed, edit
+from dragoman.conversation.editor import EditorFailed, edit
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.tools.streams import as_file
 from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.app.console import Messages
-from dragoman.cli.output import Output
+from dragoman.app.output import Output
 from dragoman.cli.reports import TextReport
-from dragoman.cli.screen import Screen
-from dragoman.cli.terminal_report import TerminalReport
+from dragoman.plain.report import TerminalReport
+from dragoman.plain.screen import Screen
 from dragoman.values.events import (
     CitationAdded,
     ContextCompressed,

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.base.graphemes import clusters, width_of
 from dragoman.base.ids import short_ids
-from dragoman.cli.session_list import age, as_table
+from dragoman.conversation.pages.session_list import age, as_table
 from dragoman.loop.history import History
 from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import FileStore, StoredSession

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.app.arguments import OPTIONS
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
-from dragoman.cli.approvals_command import ACTIONS as OF_APPROVALS
-from dragoman.cli.arguments import OPTIONS
-from dragoman.cli.context import ACTIONS as OF_CONTEXT
-from dragoman.cli.models import ACTIONS as OF_MODELS
-from dragoman.cli.sessions import ACTIONS as OF_SESSIONS
-from dragoman.cli.subcommand import parse_words, run_subcommand
+from dragoman.conversation.pages.approvals_command import ACTIONS as OF_APPROVALS
+from dragoman.conversation.pages.context import ACTIONS as OF_CONTEXT
+from dragoman.conversation.pages.models import ACTIONS as OF_MODELS
+from dragoman.conversation.pages.sessions import ACTIONS as OF_SESSIONS
+from dragoman.conversation.subcommand import parse_words, run_subcommand
 from dragoman.values.errors import InputError
 from program import Place, Service, calls, script
 from terminals import terminal

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.command_result import clean_output
-from dragoman.cli.telling_lines import MOST_LINES, choose_telling, last_telling
+from dragoman.conversation.command_result import clean_output
+from dragoman.conversation.telling_lines import MOST_LINES, choose_telling, last_telling
 
 OUTPUTS = Path(__file__).parent / "failed_outputs"
 TOLD = {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.base.graphemes import width
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.visible import escape_hidden
-from dragoman.cli.preview import CONTINUES, break_line
+from dragoman.conversation.preview import CONTINUES, break_line
 from program import Place, Service, calls, script
 from terminals import Terminal, terminal
 

@@ -13,7 +13,7 @@ from program import heed_signals
 
 PROGRAM = """
 import asyncio, os, signal, sys
-from dragoman.cli.terminal_signals import Signals
+from dragoman.plain.terminal_signals import Signals
 
 class Keyboard:
     def close(self): sys.stdout.write("given back\\n"); sys.stdout.flush()
@@ -51,7 +51,7 @@ def played(*names: str) -> tuple[int, str]:
 MISSED = """
 import os, select, signal
 from contextlib import suppress
-from dragoman.cli.terminal_signals import Signals
+from dragoman.plain.terminal_signals import Signals
 from dragoman.app.signals import Interrupted
 
 signals = Signals(None)

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from agents import make_agent
-from dragoman.cli.command_result import read_command_result
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
+from dragoman.conversation.command_result import read_command_result
 from dragoman.sessions.call_views import CallView, views_of
 from dragoman.sessions.transcript import ToolCallStep, read_transcript
 from dragoman.testing import ScriptedProvider

@@ -16,13 +16,13 @@ import pytest
 
 import dragoman as dm
 from agents import make_agent
-from dragoman.cli.context_page import _cost
 from dragoman.cli.outcome import outcome_of
-from dragoman.cli.session_list import as_json as listed_json
-from dragoman.cli.session_show import as_json as shown_json
-from dragoman.cli.session_show import as_text
 from dragoman.cli.stream_json import event_data, result_data
-from dragoman.cli.terminal_report import spent_words
+from dragoman.conversation.pages.context_page import _cost
+from dragoman.conversation.pages.session_list import as_json as listed_json
+from dragoman.conversation.pages.session_show import as_json as shown_json
+from dragoman.conversation.pages.session_show import as_text
+from dragoman.conversation.spent_words import spent_words
 from dragoman.sessions.store import FileStore
 from dragoman.sessions.transcript import read_transcript
 from dragoman.testing.scripted import ScriptedProvider

@@ -19,7 +19,7 @@ import pytest
 
 from dragoman.app.mcp_rows import ServerRow
 from dragoman.base.places import find_places
-from dragoman.cli.offers import server_lines
+from dragoman.conversation.offers import server_lines
 from dragoman.mcp_client.asking import _choices, asks_by, is_page
 from dragoman.mcp_client.client import McpClient
 from dragoman.mcp_client.configured import ConfiguredServer, read_claude, read_entry

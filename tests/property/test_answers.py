@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.app.answers import QUIET_S
-from dragoman.cli.keys import Keyboard
+from dragoman.plain.keys import Keyboard
 from dragoman.tui.asking import LiveDialog
 from dragoman.tui.canvas import Canvas
 from dragoman.tui.keys import Key, KeyReader, Paste

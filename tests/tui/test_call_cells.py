@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.base import jsontext
 from dragoman.base.words import choose_language, chosen_language
-from dragoman.cli.result_words import result_in_words
+from dragoman.conversation.result_words import result_in_words
 from dragoman.policy.sandbox.refusal_words import sentence
 from dragoman.tui import call_cells, cells, question
 from dragoman.tui.call_cells import TAIL_LINES, CallCell, clean_output, finish

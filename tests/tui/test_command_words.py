@@ -12,7 +12,7 @@ import dragoman as dm
 from dragoman.base.words import lookup, say
 from dragoman.base.words.en.conversation import TEXTS as ENGLISH
 from dragoman.base.words.zh.conversation import TEXTS as CHINESE
-from dragoman.cli.commands import NAMES_ELSEWHERE
+from dragoman.conversation.slash import NAMES_ELSEWHERE
 from dragoman.tui.commands import LISTED, UNLISTED, LiveCommands
 from dragoman.tui.completion import Menu, Suggestion
 from dragoman.tui.talk import LiveTalk

@@ -12,7 +12,7 @@ from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line, strip_controls
 from dragoman.base.words import say
-from dragoman.cli.actions import Action, find_action, refuse_options
+from dragoman.conversation.actions import Action, find_action, refuse_options
 from dragoman.providers.auth import checked_key
 from dragoman.providers.catalog import key_variable
 from dragoman.values.errors import InputError

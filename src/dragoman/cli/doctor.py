@@ -223,7 +223,7 @@ def _reach(deployment: Deployment, setup: Setup) -> Finding:
 def _notices(setup: Setup) -> tuple[str, ...]:
     """What every start says, and whatever else is wrong with the files of other programs."""
     from dragoman.app.notices import one_for_each_file
-    from dragoman.cli.show_config import find_problems
+    from dragoman.conversation.pages.show_config import find_problems
 
     return one_for_each_file((*setup.notices, *find_problems(setup)))
 

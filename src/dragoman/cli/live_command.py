@@ -25,7 +25,7 @@ from dragoman.app.signals import Interrupts
 from dragoman.base.text import one_line, size
 from dragoman.base.words import say
 from dragoman.cli.live_page import feature_name, json_of, page_of
-from dragoman.cli.page import look_of
+from dragoman.conversation.page import look_of
 from dragoman.providers.connect import Connection
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import DragomanError, InputError

@@ -11,9 +11,9 @@ from dragoman.base.graphemes import width
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.base.wrapping import wrap_line
-from dragoman.cli.context_page import dollars
-from dragoman.cli.page import Look, Page, Piece, pad
-from dragoman.cli.screen import Style
+from dragoman.conversation.page import Look, Page, Piece, pad
+from dragoman.conversation.pages.context_page import dollars
+from dragoman.conversation.style import Style
 
 _MARKS: dict[State, tuple[str, Style]] = {
     "worked": ("✓", "green"),

@@ -10,28 +10,28 @@ from importlib import import_module
 
 from msgspec.structs import replace
 
+from dragoman.app.arguments import BadArguments, parse
 from dragoman.app.options import Command, Options
 from dragoman.base.words import choose_language, chosen_language, language_of, say, speak_for_program
-from dragoman.cli.arguments import BadArguments, parse
 from dragoman.values.errors import DragomanError, InputError
 
 PRINTING_COMMANDS: dict[Command, tuple[str, str]] = {
-    "models": ("models", "run_models"),
-    "config": ("show_config", "show_config"),
-    "doctor": ("doctor", "examine"),
-    "sessions": ("sessions", "run_sessions"),
-    "context": ("context", "run_context"),
-    "approvals": ("approvals_command", "run_approvals"),
-    "trust": ("trust_command", "run_trust"),
-    "hooks": ("hooks_command", "run_hooks"),
-    "auth": ("auth_command", "run_auth"),
-    "skills": ("skills_command", "run_skills"),
-    "plugins": ("skills_command", "run_plugins"),
-    "mcp": ("mcp_command", "run_mcp"),
-    "agents": ("agents_command", "run_agents"),
-    "completions": ("completions", "run_completions"),
+    "models": ("conversation.pages.models", "run_models"),
+    "config": ("conversation.pages.show_config", "show_config"),
+    "doctor": ("cli.doctor", "examine"),
+    "sessions": ("conversation.pages.sessions", "run_sessions"),
+    "context": ("conversation.pages.context", "run_context"),
+    "approvals": ("conversation.pages.approvals_command", "run_approvals"),
+    "trust": ("conversation.pages.trust_command", "run_trust"),
+    "hooks": ("conversation.pages.hooks_command", "run_hooks"),
+    "auth": ("cli.auth_command", "run_auth"),
+    "skills": ("conversation.pages.skills_command", "run_skills"),
+    "plugins": ("conversation.pages.skills_command", "run_plugins"),
+    "mcp": ("conversation.pages.mcp_command", "run_mcp"),
+    "agents": ("conversation.pages.agents_command", "run_agents"),
+    "completions": ("cli.completions", "run_completions"),
 }
-"""The subcommands that print something and end: the module under dragoman.cli, and its function."""
+"""The subcommands that print something and end: the module, and its function."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> int:
     choose_language(options.lang)
     if options.help:
         from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, lay_out
-        from dragoman.cli.help_texts import help_for
+        from dragoman.conversation.help_texts import help_for
 
         language = chosen_language()  # the configuration is not read for it
         return _print(lay_out(help_for(options.command, language), columns_of(sys.stdout) or USUAL_COLUMNS))
@@ -90,7 +90,7 @@ def _run_command(options: Options) -> int:
 def load_command(name: Command) -> Callable[[Options], str | tuple[str, int]]:
     """The function of a subcommand that prints something and ends. One command is run, so one module is loaded."""
     module, function = PRINTING_COMMANDS[name]
-    return getattr(import_module(f"dragoman.cli.{module}"), function)
+    return getattr(import_module(f"dragoman.{module}"), function)
 
 
 def _resume_options(options: Options) -> Options:
@@ -136,7 +136,7 @@ def _report(options: Options, output: str | tuple[str, int]) -> int:
 
 
 def _print(text: str, code: int = 0) -> int:
-    from dragoman.cli.printing import print_out  # a run prints nothing this way
+    from dragoman.app.printing import print_out  # a run prints nothing this way
 
     return print_out(text, code)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dragoman.base.words import say
-from dragoman.cli.call_lines import title
+from dragoman.conversation.call_lines import title
 from dragoman.policy.approvals import Ruling
 from dragoman.policy.judge import Mode
 from dragoman.values.calls import Intent

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
+from dragoman.app.output import Output
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.text import strip_controls
 from dragoman.base.words import say
-from dragoman.cli import call_lines
-from dragoman.cli.output import Output
 from dragoman.cli.startup import mark_result_written
+from dragoman.conversation import call_lines
 from dragoman.values.events import (
     CompressionStarted,
     ContextCompressed,

@@ -1,16 +1,12 @@
-"""`/search QUERY` in a conversation, and `dragoman --search QUERY`: one web search that no model asks for."""
+"""`dragoman --search QUERY`: one web search that no model asks for."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
-from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.cli.outcome import Outcome
-from dragoman.cli.terminal_report import spent_words
 from dragoman.loop.searching import WebSearchResult
 from dragoman.loop.web import SEARCH_TOOL
 from dragoman.values.events import TextDelta, ToolCallFinished, ToolCallRequested, TurnFinished
@@ -19,18 +15,7 @@ from dragoman.values.record import ToolOutcome
 
 if TYPE_CHECKING:
     from dragoman.cli.reports import Report
-    from dragoman.cli.talk import Talk
     from dragoman.loop.agent import Agent
-
-
-async def search_in(talk: Talk, query: str, show: Callable[[str], None]) -> None:
-    """Have what is found shown. The model reads it with the next prompt."""
-    talk.show_progress(say("conversation.searching", query=one_line(query, 100)))
-    found = await talk.agent.search(query)
-    talk.count(found)
-    show(found.display)
-    talk.screen.line("")
-    talk.screen.message(_spent(found), "dim")
 
 
 async def search_headless(agent: Agent, query: str, report: Report, *, as_text: bool) -> Outcome:
@@ -73,8 +58,3 @@ def _ended(call: ToolCall, error: BaseException) -> ToolCallFinished:
     outcome: ToolOutcome = "failed" if isinstance(error, Exception) else "cancelled"
     result = tool_result(call, words, is_error=True)
     return ToolCallFinished(call.id, (result,), error=words, error_type=kind, outcome=outcome, name=call.name)
-
-
-def _spent(found: WebSearchResult) -> str:
-    spent = (spent_words(found.usage, found.cost_usd, estimated=False),) if found.requests else ()
-    return " · ".join((say("conversation.searched_by", who=found.searched_by), *spent, say("conversation.search_is_told")))

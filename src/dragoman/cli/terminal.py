@@ -12,14 +12,11 @@ from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks, set_up
 from dragoman.base.words import say
-from dragoman.cli.output import Output
-from dragoman.cli.screen import Screen
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:
     from dragoman.app.config_tables import FolderTrust
     from dragoman.app.trust import Answer
-    from dragoman.cli.conversation import Conversation
 
 
 def converse(options: Options) -> int:
@@ -35,14 +32,14 @@ def converse(options: Options) -> int:
     except EOFError:  # the user left at the question
         return 0
     if setup.config.ui.mode == "plain" or not _can_be_live(options):
-        return open_conversation(choose_first_model(setup, by_line), by_line).run()
+        return _talk_in_lines(choose_first_model(setup, by_line), by_line)
     from dragoman.tui.opening import open_live
 
     return open_live(setup, by_line).run()
 
 
 def _ask_trust(trust: FolderTrust, ask: Ask) -> Answer:
-    from dragoman.cli.first_questions import trust_question
+    from dragoman.conversation.first_questions import trust_question
 
     return "yes" if ask(trust_question(trust)) == "y" else "no"
 
@@ -51,7 +48,7 @@ def _ask_about_offers(setup: Setup, ask: Ask) -> None:
     """Ask once about servers and hooks that the project brings. Raises EOFError if the user leaves."""
     if not setup.trust.is_trusted or not (has_server_files(setup) or may_have_hooks(setup)):
         return
-    from dragoman.cli.offers import ask_about_offers
+    from dragoman.conversation.offers import ask_about_offers
 
     if problem := ask_about_offers(setup, ask):
         if (first := sys.modules.get("dragoman.tui.first")) is not None:
@@ -80,23 +77,12 @@ def _can_be_live(options: Options) -> bool:
     return can_draw(dict(os.environ))
 
 
-def open_conversation(setup: Setup, by_line: LineQuestions) -> Conversation:
+def _talk_in_lines(setup: Setup, by_line: LineQuestions) -> int:
     """Raises InputError on Windows, which lacks termios."""
     try:
-        from dragoman.cli.conversation import Conversation
+        from dragoman.plain.opening import open_plain
     except ModuleNotFoundError as error:
         if error.name == "termios":
             raise InputError(say("no_termios")) from error
         raise
-    return Conversation(setup, by_line, *_open_outputs(setup))
-
-
-def _open_outputs(setup: Setup) -> tuple[Screen, Output | None]:
-    """The screen; and standard output for a copy of the answers if that is a file or a pipe."""
-    screen = Screen(color=setup.config.color)
-    if screen.is_terminal:
-        return screen, None
-    beside = Screen(color=setup.config.color, on_stderr=True)
-    if not beside.is_terminal:
-        raise InputError(say("no_terminal"))
-    return beside, Output()
+    return open_plain(setup, by_line).run()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
 from dragoman.base.found_files import read_found_text
-from dragoman.cli.approval import CallApproval, Intend
+from dragoman.conversation.questions import CallApproval, Intend
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.calls import Folded, RunningCalls
 from dragoman.tui.question import Question, choices, kind_of, subject

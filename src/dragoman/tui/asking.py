@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.app.answers import ENTER, QUIET_S, Answers, Heard
 from dragoman.base.words import say
-from dragoman.cli.approval import wait_for_cancel
-from dragoman.cli.keys import ESCAPE
-from dragoman.cli.screen import Style
+from dragoman.conversation.questions import ESCAPE, wait_for_cancel
+from dragoman.conversation.style import Style
 from dragoman.tui.canvas import Canvas
 from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste

@@ -10,10 +10,10 @@ import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli.approval import REFUSED, SAID_NO
-from dragoman.cli.call_lines import in_words, result_text, shown_of
-from dragoman.cli.command_result import clean_output, read_command_result
-from dragoman.cli.telling_lines import choose_telling, last_telling
+from dragoman.conversation.call_lines import in_words, result_text, shown_of
+from dragoman.conversation.command_result import clean_output, read_command_result
+from dragoman.conversation.questions import REFUSED, SAID_NO
+from dragoman.conversation.telling_lines import choose_telling, last_telling
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import EMPTY, INDENT, Line, Span, columns_of, line, visible

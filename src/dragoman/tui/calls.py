@@ -21,7 +21,7 @@ from dragoman.values.messages import ToolCall
 from dragoman.values.parts import call_in_words
 
 if TYPE_CHECKING:
-    from dragoman.cli.inner_work import InnerWork
+    from dragoman.conversation.inner_work import InnerWork
 
 _TAIL_CHARS = 8_000
 MOST_FOLDED = 100
@@ -139,7 +139,7 @@ class RunningCalls:
         cell = self._open.get(event.call_id)
         if cell is None:
             return
-        from dragoman.cli.inner_work import InnerWork
+        from dragoman.conversation.inner_work import InnerWork
 
         work = self._inner.setdefault(event.call_id, InnerWork())
         if work.take(event.event):

@@ -1,4 +1,4 @@
-"""Commands that need a live region or another session, beside those that both kinds of conversation have (cli/commands.py)."""
+"""Commands that need a live region or another session, beside those that both kinds of conversation have (conversation/slash.py)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
 from dragoman.base.words import choose_language, say
-from dragoman.cli.commands import SlashCommands
+from dragoman.conversation.slash import SlashCommands
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.theme import NAMES, choose_theme
 from dragoman.values.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.cli.subcommand import Printed
+    from dragoman.conversation.subcommand import Printed
     from dragoman.tui.talk import LiveTalk
 
 LANGUAGES = ("en", "zh")
@@ -94,7 +94,7 @@ class LiveCommands(SlashCommands):
 
     def _sandbox(self, rest: str) -> None:
         """Beside a run too: a server that it has started may be opened meanwhile."""
-        from dragoman.cli.sandbox_slash import run_sandbox_words
+        from dragoman.conversation.pages.sandbox_slash import run_sandbox_words
 
         self._live.start_beside(run_sandbox_words(self._live, rest))
 

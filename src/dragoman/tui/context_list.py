@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli.context_page import marks_of
-from dragoman.cli.session_list import age
 from dragoman.context.plan_items import Kind, PlanItem
+from dragoman.conversation.pages.context_page import marks_of
+from dragoman.conversation.pages.session_list import age
 from dragoman.tui.calls import Folded
 from dragoman.tui.line import Line, Span, line
 from dragoman.tui.overlay import Viewer
@@ -88,7 +88,7 @@ class _ContextList:
 
     def _print(self, words: str) -> bool:
         """What `dragoman context` says of it, to be read; then the list comes back."""
-        from dragoman.cli.context_slash import run_context_words
+        from dragoman.conversation.pages.context_slash import run_context_words
 
         canvas = self._conversation.canvas
         try:
@@ -101,7 +101,7 @@ class _ContextList:
         return True
 
     def _compress(self, _: str) -> bool:
-        from dragoman.cli.context_slash import compress
+        from dragoman.conversation.pages.context_slash import compress
 
         self._conversation.start(compress(self._conversation, ""))
         return False

@@ -15,7 +15,7 @@ from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, t
 from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
 from dragoman.base.words import say
-from dragoman.cli.approval import Intend, Questions
+from dragoman.conversation.questions import Intend, Questions
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
@@ -387,7 +387,7 @@ class LiveConversation:
     # --- other programs, other sessions
 
     async def edit(self, text: str, name: str) -> str | None:
-        from dragoman.cli.editor import edit
+        from dragoman.conversation.editor import edit
 
         with self._listening.lend():
             return await edit(text, name, 1, self.agent.directories)

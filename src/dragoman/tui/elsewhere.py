@@ -34,7 +34,7 @@ class FromElsewhere:
         self._pasted: PastedImages | None = None
 
     async def edit(self) -> None:
-        from dragoman.cli.editor import EditorFailed, editor_of
+        from dragoman.conversation.editor import EditorFailed, editor_of
 
         composer = self._prompt.composer
         if not editor_of(os.environ):  # on one line of the terminal nothing is gained

@@ -10,7 +10,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.places import path_inside
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli.session_list import age
+from dragoman.conversation.pages.session_list import age
 from dragoman.tui.picker import Picker, PickerItem
 from dragoman.values.errors import DragomanError
 from dragoman.values.record import Said
@@ -28,7 +28,7 @@ MILLION = 1_000_000
 def pick_model(conversation: LiveTalk, take: Callable[[str], None] | None = None) -> None:
     """Those that can be used first; each with its window, its price, and what the change itself costs.
     `take`: what is done with the one that is taken, if it is more than a change."""
-    from dragoman.cli.models import can_be_used, price_words, tokens_in_short
+    from dragoman.conversation.pages.models import can_be_used, price_words, tokens_in_short
 
     catalog = catalog_of(conversation.setup)
     plan = conversation.agent.plan() if conversation.agent.history.entries else None

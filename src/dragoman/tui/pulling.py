@@ -11,8 +11,8 @@ from dragoman.app.setup import Setup, set_up
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line, size
 from dragoman.base.words import say
-from dragoman.cli.models import check_words
-from dragoman.cli.subcommand import parse_words
+from dragoman.conversation.pages.models import check_words
+from dragoman.conversation.subcommand import parse_words
 from dragoman.values.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import msgspec
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.cli.approval import told_why
-from dragoman.cli.preview import MAX_BLANKS, longest_blank
+from dragoman.conversation.preview import MAX_BLANKS, longest_blank
+from dragoman.conversation.questions import told_why
 from dragoman.policy.rules import NETWORK
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight

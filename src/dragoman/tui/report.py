@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli import call_lines
+from dragoman.conversation import call_lines
 from dragoman.tui import cells
 from dragoman.tui.call_cells import READS
 from dragoman.tui.calls import RunningCalls

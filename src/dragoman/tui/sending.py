@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
-from dragoman.cli.commands import begins_with_path
+from dragoman.conversation.slash import begins_with_path
 from dragoman.tui import cells
 from dragoman.tui.commands import LiveCommands
 from dragoman.tui.line import EMPTY

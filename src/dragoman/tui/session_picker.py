@@ -10,8 +10,8 @@ from dragoman.base.lock import files_held_by_others
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.cli.session_list import age
-from dragoman.cli.sessions_slash import open_named
+from dragoman.conversation.pages.session_list import age
+from dragoman.conversation.pages.sessions_slash import open_named
 from dragoman.sessions.lock import hold_lock
 from dragoman.sessions.projects import scan_directory, session_id_of
 from dragoman.tui.calls import Folded
@@ -118,7 +118,7 @@ class SessionPicker:
 
     def _show(self, key: str) -> bool:
         def show() -> bool:
-            from dragoman.cli.session_show import as_text
+            from dragoman.conversation.pages.session_show import as_text
             from dragoman.sessions.transcript import read_transcript
 
             entries = _imported_entries(key) if self._scope == "others" else self._store.read(self._path_of(key)).entries
@@ -136,7 +136,7 @@ class SessionPicker:
 
     def _rename(self, key: str, title: str) -> None:
         def rename() -> bool:
-            from dragoman.cli.sessions_command import open_to_append
+            from dragoman.conversation.pages.sessions_command import open_to_append
 
             with open_to_append(self._store, self._path_of(key)) as session:
                 session.journal.append(Titled(session.loaded.entries[-1].seq + 1, now_ms(), one_line(title, 200)))
@@ -154,7 +154,7 @@ class SessionPicker:
 
     def _export(self, key: str, name: str) -> None:
         def export() -> bool:
-            from dragoman.cli.session_files import export_to
+            from dragoman.conversation.pages.session_files import export_to
 
             path = os.path.join(self._workspace, os.path.expanduser(name.strip()))
             found = self._path_of(key)
@@ -171,8 +171,8 @@ class SessionPicker:
             return True
 
         def undo() -> bool:
-            from dragoman.cli.session_undo import undo_last_run
-            from dragoman.cli.sessions_command import open_to_append
+            from dragoman.conversation.pages.session_undo import undo_last_run
+            from dragoman.conversation.pages.sessions_command import open_to_append
 
             with open_to_append(self._store, self._path_of(key)) as session:
                 said = undo_last_run(session, key, self._conversation.setup.places.memory_file, force=False)
@@ -232,7 +232,7 @@ class SessionPicker:
 
 def import_and_open(conversation: LiveTalk, path: str) -> None:
     """A session of another program, or an exported one, becomes one of ours, and the conversation goes on with it."""
-    from dragoman.cli.session_files import import_into
+    from dragoman.conversation.pages.session_files import import_into
 
     kept, imported = import_into(conversation.store, conversation.setup.workspace, path)
     for each in (*imported.notices, *(say("import_not_carried", what=each) for each in imported.not_carried)):

@@ -62,7 +62,7 @@ def show_memory(conversation: LiveTalk) -> None:
 
 def show_trust(conversation: LiveTalk, rest: str) -> None:
     """`/trust`: trust this folder from the next start on, or say that it is; `/trust revoke` takes it back."""
-    from dragoman.cli.trust_command import run_trust
+    from dragoman.conversation.pages.trust_command import run_trust
 
     trust = conversation.setup.trust
     if rest != "revoke" and trust.is_trusted and trust.by in ("saved", "answer"):

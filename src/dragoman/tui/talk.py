@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from dragoman.cli.talk import Talk
+from dragoman.conversation.talk import Talk
 from dragoman.tui.asking import Printer
 from dragoman.tui.canvas import Canvas
 

@@ -13,7 +13,7 @@ A noun that is counted stands with its number in one place, in both its forms: `
 `{count:answer is|answers are}` takes its verb along. `{count:/it was|they were}` is the word without the number.
 
 `zh/` has the same tables, but for `testing`: a language that lacks a table or a sentence falls back to English. What only the model reads
-is not here, nor what `--help` prints (cli/help_texts.py, cli/help_chinese.py).
+is not here, nor what `--help` prints (conversation/help_texts.py, conversation/help_chinese.py).
 """
 
 from __future__ import annotations

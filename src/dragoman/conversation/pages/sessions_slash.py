@@ -1,0 +1,105 @@
+"""`/sessions …` in a conversation: the words of `dragoman sessions`. This session itself is changed by its agent, which has it open."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.app.setup import Choice
+from dragoman.base.ids import named_by
+from dragoman.base.places import path_inside
+from dragoman.base.words import say
+from dragoman.conversation.subcommand import Printed, parse_words, run_subcommand
+from dragoman.sessions.projects import session_id_of
+from dragoman.values.errors import InputError
+
+if TYPE_CHECKING:
+    from dragoman.conversation.talk import Talk
+
+
+def run_session_words(talk: Talk, rest: str, columns: int) -> Printed:
+    """What it says. Raises DragomanError."""
+    options = parse_words(talk.setup, "sessions", rest)
+    if options.words == ("show",) and not options.help:
+        options = msgspec.structs.replace(options, words=("show", talk.agent.session_id))
+    action, session_id = (*options.words, "", "")[:2]
+    if options.help or not session_id or not _is_here(talk, session_id):
+        return run_subcommand(options, columns)
+    if action == "rewind" and options.to is not None:
+        return Printed(rewind(talk, options.to), ())
+    if action == "undo":
+        return Printed(undo(talk, force=options.force), ())
+    if action == "delete":
+        raise InputError(say("conversation.session_is_open"))
+    return run_subcommand(options, columns)
+
+
+def _is_here(talk: Talk, session_id: str) -> bool:
+    return session_id == "latest" or bool(named_by(session_id, [talk.agent.session_id]))
+
+
+def rewind(talk: Talk, seq: int) -> str:
+    talk.agent.rewind(seq)
+    return say("conversation.rewound_to", seq=seq)
+
+
+def undo(talk: Talk, *, force: bool) -> str:
+    paths = [path_inside(path, talk.setup.workspace) for path in talk.agent.undo(force=force)]
+    return "\n".join(say("undo_restored", path=path) for path in paths) or say("conversation.nothing_undone")
+
+
+def export(talk: Talk, rest: str) -> str:
+    """`/export [FILE]`, with the options of `dragoman sessions export`; also of a session that is not kept."""
+    from dragoman.conversation.pages.session_files import export_to
+
+    agent = talk.agent
+    options = parse_words(talk.setup, "sessions", f"export {rest}")
+    name = options.output or " ".join(options.words[1:]) or f"{agent.session_id}.md"
+    path = os.path.join(talk.setup.workspace, os.path.expanduser(name))
+    export_to(path, agent.history.entries, options.form, agent.blobs, over=options.yes)
+    return say("conversation.exported", path=path_inside(path, talk.setup.workspace))
+
+
+# --- going on elsewhere
+
+
+def open_named(talk: Talk, session_id: str) -> None:
+    """Go on with another session, with the model it used."""
+    options = msgspec.structs.replace(talk.setup.options, resume=session_id, model="")
+    talk.start(talk.open_session(msgspec.structs.replace(talk.setup, options=options)))
+
+
+def open_new(talk: Talk) -> None:
+    """With the model of this conversation, whatever it was begun with."""
+    options = msgspec.structs.replace(talk.setup.options, resume=None)
+    talk.start(talk.open_session(msgspec.structs.replace(talk.setup, options=options, choice=Choice(talk.model, "/model"))))
+
+
+def open_copy(talk: Talk, rest: str) -> str:
+    """Go on in a copy, up to an entry if one is named; the session itself stays as it is. Returns how to come back to it. Raises
+    InputError."""
+    entries, store = talk.agent.history.entries, talk.store
+    at = entry_number(rest) if rest else None
+    if at is not None and not any(entry.seq == at for entry in entries):
+        raise InputError(say("loop.no_entry", seq=at, last=entries[-1].seq if entries else 0))
+    if talk.agent.session_id not in store.ids():
+        raise InputError(say("conversation.nothing_to_fork"))
+    found = store.find(talk.agent.session_id, talk.setup.workspace)
+    original = store.short_id(talk.agent.session_id)
+    open_named(talk, session_id_of(store.fork(found.path, at)))
+    return say("conversation.forked", id=original)
+
+
+def rename(talk: Talk, title: str) -> str:
+    if not title:
+        raise InputError(say("conversation.rename_usage"))
+    talk.agent.history.title(" ".join(title.split())[:200])
+    return say("conversation.renamed", title=title)
+
+
+def entry_number(word: str) -> int:
+    if not (word.isascii() and word.isdecimal()) or len(word) > 9:
+        raise InputError(say("conversation.entry_number"))
+    return int(word)
