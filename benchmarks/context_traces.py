@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from benchmarks.corpora import CORPORA
 from dragoman.context.trace import TracedCall, trace_calls
 from dragoman.context.view import View
+from dragoman.foreign.sessions import import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import import_session
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.record import Entry
 from dragoman.values.usage import Usage

@@ -7,7 +7,7 @@ from dragoman.sessions.journal import SavedJournal as SavedJournal
 from dragoman.sessions.log import LoadedLog as LoadedLog
 from dragoman.sessions.removal import Removal as Removal
 from dragoman.sessions.search_table import Hit as Hit
-from dragoman.sessions.sqlite_store import SqliteStore as SqliteStore
+from dragoman.sessions.sqlite.store import SqliteStore as SqliteStore
 from dragoman.sessions.store import FileStore as FileStore
 from dragoman.sessions.store import StoredSession as StoredSession
 from dragoman.sessions.stores import Store as Store

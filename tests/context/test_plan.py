@@ -16,8 +16,8 @@ from dragoman.context.environment import Surroundings, environment_text
 from dragoman.context.plan import Plan, Pruning, plan_of
 from dragoman.context.plan_items import PlanItem
 from dragoman.context.view import View
+from dragoman.foreign.sessions import import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import import_session
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.messages import (
     Blob,

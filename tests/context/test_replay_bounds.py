@@ -15,7 +15,7 @@ from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, r
 from dragoman.context.replay_run import NOTHING, ReplayRun, Timeline
 from dragoman.context.settings import PruneRule
 from dragoman.context.trace import TracedCall, trace_calls
-from dragoman.sessions.importers import import_session
+from dragoman.foreign.sessions import import_session
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 SESSIONS = 10_000 if LONG else 400

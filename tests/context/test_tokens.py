@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.context.tokens import MAX_SCALE, MIN_SCALE, Meter, message_tokens, part_tokens, text_tokens, tools_tokens
 from dragoman.context.view import View
-from dragoman.sessions.importers import import_session
+from dragoman.foreign.sessions import import_session
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.messages import Citation, FileRef, Message, Text, Thought, ToolCall, ToolResult
 from property.conversations import PAPER, PICTURE, TOOLS

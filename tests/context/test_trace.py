@@ -14,8 +14,8 @@ from dragoman.context.replay import ALL_TOOLS, Policy, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings, Schedule
 from dragoman.context.trace import TracedCall, TracedPiece, trace_calls
+from dragoman.foreign.sessions import import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import import_session
 from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, tool_result, user
 from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Protocol
 
 from dragoman.sessions import journal as journal_room
-from dragoman.sessions import sqlite_opening
 from dragoman.sessions.journal import OnFault, SharedSync
 from dragoman.sessions.log import LoadedLog, read_log
 from dragoman.sessions.opening import create, open_for_writing
-from dragoman.sessions.sqlite_database import database_at
-from dragoman.sessions.sqlite_journal import SqliteJournal
-from dragoman.sessions.sqlite_lock import SessionLock
-from dragoman.sessions.sqlite_store import SqliteStore
+from dragoman.sessions.sqlite import opening as sqlite_opening
+from dragoman.sessions.sqlite.database import database_at
+from dragoman.sessions.sqlite.journal import SqliteJournal
+from dragoman.sessions.sqlite.lock import SessionLock
+from dragoman.sessions.sqlite.store import SqliteStore
 from dragoman.values.errors import NoSession
 from sessions.entries import SESSION, started
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.app.opencode_rules import read_opencode
+from dragoman.foreign.codex_rules import read_codex
+from dragoman.foreign.gemini_rules import read_policies
+from dragoman.foreign.opencode_rules import read_opencode
 from dragoman.policy.claude_rules import read_claude
-from dragoman.policy.codex_rules import read_codex
 from dragoman.policy.command_rules import judge_command
 from dragoman.policy.commands import ReadableFolders
-from dragoman.policy.gemini_rules import read_policies
 from dragoman.policy.rules import Tier, fits_target
 
 ROOT = "/project"

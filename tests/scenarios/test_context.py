@@ -15,12 +15,12 @@ import pytest
 from agents import make_agent
 from destinations import MAIN, rules_of
 from dragoman.context.settings import CompressSettings, ContextSettings
+from dragoman.foreign.sessions import import_session
 from dragoman.loop.agent import Agent
 from dragoman.loop.history import History
 from dragoman.providers.catalog import Catalog, builtin_catalog, profile_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
-from dragoman.sessions.importers import import_session
 from dragoman.sessions.store import FileStore
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.wire import ModelRequest

@@ -11,7 +11,7 @@ import pytest
 from dragoman.sessions import summary
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.projects import project_hash
-from dragoman.sessions.sqlite_store import SqliteStore
+from dragoman.sessions.sqlite.store import SqliteStore
 from dragoman.sessions.store import FileStore
 from dragoman.sessions.stores import Store
 from dragoman.values.messages import Message, assistant, user

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from destinations import MAIN, connection, violation_in
+from dragoman.foreign.sessions import ImportedSession, detect, import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import ImportedSession, detect, import_session
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Opaque, Text, Thought, ToolCall, user

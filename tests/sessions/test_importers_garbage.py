@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from destinations import MAIN, connection, violation_in
+from dragoman.foreign.sessions import detect, import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import detect, import_session
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
 from dragoman.values.messages import user

@@ -17,8 +17,8 @@ import pytest
 
 from destinations import MAIN, connection, violation_in
 from dragoman.context.repair import repair
+from dragoman.foreign.sessions import detect, import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import detect, import_session
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.messages import Text, Thought, tool_result, user
 from dragoman.values.parts import curated

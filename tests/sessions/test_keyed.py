@@ -14,7 +14,7 @@ import pytest
 import dragoman as dm
 from dragoman.errors import InputError, InUse, NoSession
 from dragoman.options import SessionOptions
-from dragoman.sessions.sqlite_store import SqliteStore
+from dragoman.sessions.sqlite.store import SqliteStore
 from dragoman.sessions.store import FileStore
 from dragoman.sessions.stores import Store
 from dragoman.testing.scripted import ScriptedProvider

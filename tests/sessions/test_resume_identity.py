@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from destinations import MAIN, connection
+from dragoman.foreign.sessions import import_session
 from dragoman.loop.history import History
-from dragoman.sessions.importers import import_session
 from dragoman.sessions.journal import SharedSync
 from dragoman.sessions.opening import create, open_for_writing, open_read_only
-from dragoman.sessions.sqlite_database import database_at
-from dragoman.sessions.sqlite_journal import SqliteJournal
-from dragoman.sessions.sqlite_lock import SessionLock
-from dragoman.sessions.sqlite_store import SqliteStore
+from dragoman.sessions.sqlite.database import database_at
+from dragoman.sessions.sqlite.journal import SqliteJournal
+from dragoman.sessions.sqlite.lock import SessionLock
+from dragoman.sessions.sqlite.store import SqliteStore
 from dragoman.values.messages import user
 from dragoman.values.record import Started
 from property.test_fold import lived

@@ -24,10 +24,10 @@ from dragoman.base.ids import new_session_id
 from dragoman.errors import InputError, InUse, NoSession
 from dragoman.loop.history import History
 from dragoman.options import SessionOptions, ToolOptions
-from dragoman.sessions import sqlite_opening
 from dragoman.sessions.export import to_json
 from dragoman.sessions.log import encode_line
-from dragoman.sessions.sqlite_database import database_at
+from dragoman.sessions.sqlite import opening as sqlite_opening
+from dragoman.sessions.sqlite.database import database_at
 from dragoman.stores import FileStore, SqliteStore, Store
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.messages import Message, Text, user

@@ -16,7 +16,7 @@ from dragoman.sessions.blobs import FileBlobs
 from dragoman.sessions.lock import InUse
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.projects import project_name
-from dragoman.sessions.sqlite_store import SqliteStore
+from dragoman.sessions.sqlite.store import SqliteStore
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, Message, Text, user

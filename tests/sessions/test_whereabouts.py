@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dragoman.sessions.importers.whereabouts import find_foreign_sessions
+from dragoman.foreign.sessions.whereabouts import find_foreign_sessions
 
 
 def write(path: Path, *lines: dict[str, Any]) -> None:

@@ -137,7 +137,7 @@ def own_files(workspace: str, root: str, users_file: str) -> tuple[str, ...]:
 
 
 def _read(path: str, kind: Literal["user", "project"]) -> ConfigFile:
-    from dragoman.app.text_files import FileProblem, read_text
+    from dragoman.base.text_files import FileProblem, read_text
 
     try:
         return ConfigFile(path, kind, "read", read_text(path, MAX_FILE_BYTES))

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.app.config_faults import explain
 from dragoman.app.config_tables import ConfigFile, RulesTable
 from dragoman.app.options import Options
-from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.text_files import FileProblem, read_text
 from dragoman.base.toml_lines import line_of
 from dragoman.base.words import say
 from dragoman.policy.rules import DECISIONS, Decision, Rule, RuleProblem, Tier, check_written, parse_rule

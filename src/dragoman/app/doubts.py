@@ -151,9 +151,10 @@ def _files_read(around: Around, root: str, real: str) -> Iterator[str]:
     yield from named
     memory = [path for path in named if path.endswith(MEMORY_FILES)]
     if any(name.endswith(("opencode.json", "opencode.jsonc", ".gemini/settings.json")) for name in around.trust.files):
-        from dragoman.app.other_memory import find_other_memory  # settings may name further files of memory
+        from dragoman.app.extensions import folders_of
+        from dragoman.foreign.memory import find_other_memory  # settings may name further files of memory
 
-        others = find_other_memory(around)
+        others = find_other_memory(folders_of(around))
         yield from (path for path, _ in others.texts if is_inside(path, root))
         more = [os.path.join(folder, name) for folder in folders_between(root, real) for name in others.names]
         memory += filter(os.path.lexists, more)

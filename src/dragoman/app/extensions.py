@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from dragoman.app.config_tables import Config, FolderTrust, SourcesTable
+from dragoman.app.config_tables import Config, FolderTrust, OtherRulesTable, SourcesTable
 from dragoman.base.places import Places
 from dragoman.extensions.sources import ProgramFolder, all_folders
 from dragoman.loop.memory import folders_between
@@ -43,5 +43,5 @@ def folders_around(setup: Surrounded, off: Collection[str]) -> tuple[ProgramFold
     return all_folders(setup.env, setup.places.config, list(projects), off)
 
 
-def switched_off(table: SourcesTable) -> frozenset[str]:
-    return frozenset(name for name in SourcesTable.__struct_fields__ if not getattr(table, name))
+def switched_off(table: SourcesTable | OtherRulesTable) -> frozenset[str]:
+    return frozenset(name for name in table.__struct_fields__ if not getattr(table, name))

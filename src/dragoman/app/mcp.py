@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, catalog_of, may_have_plugins
-from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.foreign.mcp_files import FoundServers, OwnConfigFile, find_servers
 from dragoman.loop.agent import Agent

@@ -430,9 +430,10 @@ def read_memory(setup: Setup) -> tuple[Sequence[tuple[str, str]], list[str]]:
     texts: tuple[tuple[str, str], ...] = ()
     notices: list[str] = []
     if may_have_memory(setup):
-        from dragoman.app.other_memory import find_other_memory
+        from dragoman.app.extensions import folders_of
+        from dragoman.foreign.memory import find_other_memory
 
-        other = find_other_memory(setup)
+        other = find_other_memory(folders_of(setup))
         texts, notices = other.texts, list(other.notices)
         options |= {"users": other.users, "names": other.names}
     if any(rule.decision == "deny" for rule in setup.loaded.rules):
@@ -465,7 +466,7 @@ def _system(setup: Setup) -> str | None:
     path = _system_file(setup)
     if not path:
         return None
-    from dragoman.app.text_files import FileProblem, read_text
+    from dragoman.base.text_files import FileProblem, read_text
 
     try:
         return read_text(path, MAX_SYSTEM_BYTES)

@@ -20,8 +20,8 @@ from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from dragoman.app.other_rules import OtherRules
     from dragoman.app.trust import AskTrust
+    from dragoman.foreign.rules import OtherRules
     from dragoman.providers.catalog import Catalog
 
 _SERVER_FILES = (
@@ -113,16 +113,18 @@ def _with_other_rules(setup: Setup) -> Setup:
         os.path.basename(name) not in (*MEMORY_FILES, "config.toml") or ".codex" in name for name in setup.trust.files
     )
     if in_project or any(map(os.path.lexists, named)):
-        from dragoman.app.extensions import folders_of
-        from dragoman.app.other_files import find_wrong_files
-        from dragoman.app.other_rules import find_other_rules
+        from dragoman.app.extensions import folders_around, folders_of, switched_off
+        from dragoman.foreign.rules import find_other_rules
+        from dragoman.foreign.wrong_files import find_wrong_files
 
         wrong = find_wrong_files(folders_of(setup))
         setup = msgspec.structs.replace(setup, notices=(*setup.notices, *wrong), wrong_files=wrong)
-        setup = _with_rules(setup, find_other_rules(setup.config.other_rules, setup))
+        # From the repository's root down to the workspace, as hooks and servers are. `[sources]` does not count: rules have a table.
+        folders = folders_around(setup, switched_off(setup.config.other_rules))
+        setup = _with_rules(setup, find_other_rules(folders, setup.workspace, is_trusted=setup.trust.is_trusted))
     if may_have(setup, "extensions"):
-        from dragoman.app.other_rules import rules_of_plugins
         from dragoman.app.plugins import plugins_of
+        from dragoman.foreign.rules import rules_of_plugins
 
         setup = _with_rules(setup, rules_of_plugins(plugins_of(setup).found))
     return setup

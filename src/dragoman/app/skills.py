@@ -11,7 +11,6 @@ from weakref import ref
 import msgspec
 
 from dragoman.app.extensions import folders_of
-from dragoman.app.gemini_settings import missing_tools
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup
 from dragoman.base.beneath import is_inside
@@ -22,11 +21,12 @@ from dragoman.extensions.files import Unreadable, read_text
 from dragoman.extensions.skill_tool import ActivateSkill
 from dragoman.extensions.skills import FoundSkills, Skill, catalogue, find_skills, load_skill
 from dragoman.extensions.templates import FilePart, Part, fill_in, split_markdown
+from dragoman.foreign.gemini_rules import GEMINI_TOOLS, excluded_tool
+from dragoman.foreign.gemini_settings import missing_tools
 from dragoman.loop.agent import Agent
 from dragoman.loop.handle import RunHandle, callers_of
 from dragoman.policy.allowed_tools import AllowedTools
 from dragoman.policy.approvals import Limit
-from dragoman.policy.gemini_rules import GEMINI_TOOLS, excluded_tool
 from dragoman.policy.judge import Law, MustAsk
 from dragoman.values.calls import Deny, Intent, run_at_work
 from dragoman.values.errors import InputError
@@ -77,7 +77,8 @@ def excluded_tools(setup: Setup) -> list[str]:
     """Our names of the tools that settings and extensions of gemini-cli take away. Of a tool for which they name commands, rules refuse
     those (other_rules.py)."""
     names = [excluded_tool(written) for plugin in plugins_of(setup).found for written in plugin.excluded_tools]
-    return [*missing_tools(setup), *(GEMINI_TOOLS.get(name, name) for name in names if name)]
+    gone = missing_tools(folders_of(setup)) if setup.config.other_rules.gemini else []
+    return [*gone, *(GEMINI_TOOLS.get(name, name) for name in names if name)]
 
 
 def notices_of(problems: Any) -> list[str]:

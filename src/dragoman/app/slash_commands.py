@@ -14,7 +14,6 @@ import msgspec
 
 from dragoman.app.connecting import connect_model
 from dragoman.app.extensions import folders_of
-from dragoman.app.model_names import find_named
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.app.skills import activate, limits_of, narrow, narrowing_of, notices_of, skill_parts
@@ -26,6 +25,7 @@ from dragoman.extensions.commands import FileCommand, find_commands
 from dragoman.extensions.files import SourceProblem
 from dragoman.extensions.skills import Skill, find_skills
 from dragoman.extensions.templates import FilePart, Part, ShellPart, fill_in
+from dragoman.foreign.model_names import find_named
 from dragoman.loop.agent import Agent
 from dragoman.loop.outside_calls import decide_outside, run_outside
 from dragoman.loop.run import Run

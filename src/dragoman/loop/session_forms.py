@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from dragoman.base.words import say
 from dragoman.context.view import View
+from dragoman.foreign.sessions import import_conversation
 from dragoman.loop.history import History
-from dragoman.sessions.importers import import_conversation
 from dragoman.sessions.log import LoadedLog
 from dragoman.sessions.transcript import Step, read_transcript
 from dragoman.values.errors import InputError, shown

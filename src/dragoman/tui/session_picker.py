@@ -23,7 +23,7 @@ from dragoman.values.record import Titled
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dragoman.sessions.importers.whereabouts import ForeignSession
+    from dragoman.foreign.sessions.whereabouts import ForeignSession
     from dragoman.sessions.summary import Summary
     from dragoman.tui.talk import LiveTalk
     from dragoman.values.record import Entry
@@ -75,7 +75,7 @@ class SessionPicker:
     def _items(self) -> Sequence[PickerItem]:
         now = now_ms()
         if self._scope == "others":
-            from dragoman.sessions.importers.whereabouts import find_foreign_sessions
+            from dragoman.foreign.sessions.whereabouts import find_foreign_sessions
 
             return [_foreign_item(each, now) for each in find_foreign_sessions(os.environ)]
         found = self._store.list(None if self._scope == "all" else self._workspace)
@@ -241,7 +241,7 @@ def import_and_open(conversation: LiveTalk, path: str) -> None:
 
 
 def _imported_entries(path: str) -> tuple[Entry, ...]:
-    from dragoman.sessions.importers import import_session
+    from dragoman.foreign.sessions import import_session
 
     return import_session(path).entries
 

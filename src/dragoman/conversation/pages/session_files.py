@@ -15,7 +15,7 @@ from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import TooLargeFile, read_found
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
-from dragoman.sessions.importers.foreign import MAX_IMPORT_BYTES
+from dragoman.foreign.sessions.records import MAX_IMPORT_BYTES
 from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
@@ -23,7 +23,7 @@ from dragoman.values.record import Configured, FilesChanged, Started
 
 if TYPE_CHECKING:
     from dragoman.conversation.pages.sessions_command import SessionsCommand
-    from dragoman.sessions.importers import ImportedSession
+    from dragoman.foreign.sessions import ImportedSession
     from dragoman.sessions.store import FileStore
     from dragoman.sessions.summary import Summary
     from dragoman.values.contracts import BlobStore
@@ -114,8 +114,8 @@ def import_into(store: FileStore, workspace: str, path: str) -> tuple[str, Impor
 
 
 def _read(path: str, blobs: BlobStore, store: FileStore) -> ImportedSession:
+    from dragoman.foreign.sessions import import_session
     from dragoman.sessions.export import from_json, is_json_export
-    from dragoman.sessions.importers import import_session
 
     beginning = _read_beginning(path)
     if is_json_export(beginning):
@@ -140,7 +140,7 @@ def _read_log(path: str, store: FileStore) -> ImportedSession:
 
 def _with_new_id(path: str, entries: tuple[Entry, ...], notices: tuple[str, ...], store: FileStore) -> ImportedSession:
     """Our own session under a new id, because the original may be in the store too."""
-    from dragoman.sessions.importers import ImportedSession
+    from dragoman.foreign.sessions import ImportedSession
 
     if not entries:
         raise InputError(say("import_empty", path=one_line(path, 200)))

@@ -18,11 +18,11 @@ from dragoman.base.ids import is_session_id, new_session_id
 from dragoman.base.words import say
 from dragoman.sessions.log import LoadedLog, encode_line, read_rows
 from dragoman.sessions.projects import OUTPUTS, WRITING, check_key, check_path, log_name, project_hash, project_name, quote_typed
-from dragoman.sessions.sqlite_blobs import SqliteBlobs
-from dragoman.sessions.sqlite_database import database_at
-from dragoman.sessions.sqlite_journal import SqliteJournal, add_lines, add_session, find_row, read_lines_of
-from dragoman.sessions.sqlite_lock import SessionLock, sweep
-from dragoman.sessions.sqlite_opening import refusal
+from dragoman.sessions.sqlite.blobs import SqliteBlobs
+from dragoman.sessions.sqlite.database import database_at
+from dragoman.sessions.sqlite.journal import SqliteJournal, add_lines, add_session, find_row, read_lines_of
+from dragoman.sessions.sqlite.lock import SessionLock, sweep
+from dragoman.sessions.sqlite.opening import refusal
 from dragoman.sessions.store import StoredSession
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
@@ -227,13 +227,13 @@ class SqliteStore:
 
     def list(self, workspace: Folder | None = None) -> Sequence[Summary]:
         """The sessions of a workspace, or of all, most recently used first."""
-        from dragoman.sessions.sqlite_listing import list_sessions
+        from dragoman.sessions.sqlite.listing import list_sessions
 
         return list_sessions(database_at(self.path), None if workspace is None else project_name(workspace))
 
     def search(self, query: str, workspace: Folder | None = None, limit: int = 50) -> Sequence[Hit]:
         """Sessions with a prompt, an answer or a title that contains every word of the query, in any script."""
-        from dragoman.sessions.sqlite_listing import search_sessions
+        from dragoman.sessions.sqlite.listing import search_sessions
 
         return search_sessions(database_at(self.path), query, None if workspace is None else project_name(workspace), limit)
 
@@ -244,7 +244,7 @@ class SqliteStore:
         than one does.
         """
         from dragoman.sessions.finding import find_session
-        from dragoman.sessions.sqlite_listing import list_sessions
+        from dragoman.sessions.sqlite.listing import list_sessions
 
         return find_session(
             which,
@@ -255,7 +255,7 @@ class SqliteStore:
 
     def delete(self, path: Folder) -> Removal:
         """Delete a session and everything that belongs to it alone. Raises InUse if it is open."""
-        from dragoman.sessions.sqlite_removal import remove
+        from dragoman.sessions.sqlite.removal import remove
 
         session_id = self._require_own(path)
         self._require_row(session_id)
@@ -269,7 +269,7 @@ class SqliteStore:
         """
         from dragoman.sessions.removal import Removal
         from dragoman.sessions.retention import believe_clock, choose_expired, doubt_of, is_understood
-        from dragoman.sessions.sqlite_removal import remove
+        from dragoman.sessions.sqlite.removal import remove
 
         if age_days is None and count is None:
             return Removal()

@@ -11,9 +11,9 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.sessions.search_table import Hit, add_texts, find_hits, make_texts
 from dragoman.sessions.search_text import words_of
-from dragoman.sessions.sqlite_database import Database
-from dragoman.sessions.sqlite_journal import read_lines_of
-from dragoman.sessions.sqlite_opening import is_not_writable
+from dragoman.sessions.sqlite.database import Database
+from dragoman.sessions.sqlite.journal import read_lines_of
+from dragoman.sessions.sqlite.opening import is_not_writable
 from dragoman.sessions.summary import SpokenText, Summary, sum_up
 
 if TYPE_CHECKING:

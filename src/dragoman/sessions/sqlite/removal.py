@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from dragoman.sessions.projects import OUTPUTS
 from dragoman.sessions.removal import Removal, remove_outputs
 from dragoman.sessions.search_table import merge_texts, remove_texts
-from dragoman.sessions.sqlite_database import Database
-from dragoman.sessions.sqlite_lock import SessionLock
-from dragoman.sessions.sqlite_opening import MAX_LINES, refusal
+from dragoman.sessions.sqlite.database import Database
+from dragoman.sessions.sqlite.lock import SessionLock
+from dragoman.sessions.sqlite.opening import MAX_LINES, refusal
 from dragoman.values.errors import InUse
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.sources import ProgramFolder

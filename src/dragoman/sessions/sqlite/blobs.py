@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from dragoman.base.words import say
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.journal import OnFault
-from dragoman.sessions.sqlite_database import Database
-from dragoman.sessions.sqlite_opening import reason_of
+from dragoman.sessions.sqlite.database import Database
+from dragoman.sessions.sqlite.opening import reason_of
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob
 

@@ -6,20 +6,18 @@ What they allow holds in trusted folders alone: there a command like `npm run te
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
 
-from dragoman.app.config_tables import OtherRulesTable
-from dragoman.app.extensions import Surrounded, folders_around
-from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.extensions.plugins import Plugin
 from dragoman.extensions.sources import ProgramFolder
+from dragoman.foreign.codex_rules import read_codex
+from dragoman.foreign.gemini_rules import exclusion_rules, read_policies
 from dragoman.policy.claude_rules import ReadRules, read_claude
-from dragoman.policy.codex_rules import read_codex
-from dragoman.policy.gemini_rules import exclusion_rules, read_policies
 from dragoman.policy.rules import OUTSIDE, Rule, RuleProblem, Tier
 
 MAX_FILE_BYTES = 1_000_000
@@ -37,17 +35,18 @@ class OtherRules(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_other_rules(table: OtherRulesTable, setup: Surrounded) -> OtherRules:
-    """Never raises: a wrong file is named, and the rest holds."""
+def find_other_rules(folders: Iterable[ProgramFolder], workspace: str, *, is_trusted: bool) -> OtherRules:
+    """Read the rules in these folders, which lie from the repository's root down to the workspace. Never raises: a wrong file is named, and
+    the rest holds. Where the folder is not trusted, nothing in them allows anything."""
     rules: list[Rule] = []
     notices: list[str] = []
-    for path, tier, read in _files(table, setup):
+    for path, tier, read in _files(folders, workspace):
         try:
             found = read(read_text(path, MAX_FILE_BYTES), path, tier)
         except FileProblem as problem:
             notices.append(say("config_unreadable", path=path, reason=problem))
             continue
-        allowed = (rule for rule in found.rules if setup.trust.is_trusted or rule.decision != "allow")
+        allowed = (rule for rule in found.rules if is_trusted or rule.decision != "allow")
         rules += (rule for rule in allowed if not _lets_out(rule))
         notices += (say("other_rules_problem", problem=problem) for problem in (*found.problems, *_let_out(found.rules)))
     return OtherRules(tuple(rules), tuple(notices))
@@ -95,11 +94,9 @@ def _line_of(path: str, written: str) -> str:
     return next((f"{path}:{number}" for number, line in enumerate(lines, 1) if written in line), path)
 
 
-def _files(table: OtherRulesTable, setup: Surrounded) -> Iterator[tuple[str, Tier, Read]]:
-    """From the repository's root down to the workspace, as hooks and servers are. `[sources]` does not count: rules have a table."""
-    real = os.path.realpath(setup.workspace)
-    off = frozenset(name for name in OtherRulesTable.__struct_fields__ if not getattr(table, name))
-    for folder in folders_around(setup, off):
+def _files(folders: Iterable[ProgramFolder], workspace: str) -> Iterator[tuple[str, Tier, Read]]:
+    real = os.path.realpath(workspace)
+    for folder in folders:
         above = folder.project if folder.project and folder.project != real else ""
         for path, read in _named(folder):
             if os.path.lexists(path) and not folder.leads_out(path):
@@ -129,7 +126,7 @@ def read_opencode(text: str, path: str, tier: Tier, above: str = "") -> ReadRule
     """Most of these files are about other things: then nothing is loaded."""
     if '"permission"' not in text and '"tools"' not in text:
         return ReadRules()
-    from dragoman.app import opencode_rules
+    from dragoman.foreign import opencode_rules
 
     return opencode_rules.read_opencode(text, path, tier, above)
 
@@ -138,7 +135,7 @@ def read_gemini(text: str, path: str, tier: Tier) -> ReadRules:
     """As above."""
     if not any(word in text for word in ('"tools"', "Tools", '"trust"', "toolDiscovery", "toolCall")):
         return ReadRules()
-    from dragoman.app import gemini_settings
+    from dragoman.foreign import gemini_settings
 
     return gemini_settings.read_gemini(text, path, tier)
 

@@ -7,15 +7,15 @@ allows holds if it is the user's own. Older files have the same keys on their fi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dragoman.app.extensions import Surrounded, folders_of
-from dragoman.app.text_files import FileProblem, read_text
+from dragoman.base.text_files import FileProblem, read_text
 from dragoman.base.words import say
 from dragoman.extensions import located_json
+from dragoman.extensions.sources import ProgramFolder
+from dragoman.foreign.gemini_rules import GEMINI_TOOLS, command_of, excluded_tool, our_name, rules_for
 from dragoman.policy.claude_rules import ReadRules
-from dragoman.policy.gemini_rules import GEMINI_TOOLS, command_of, excluded_tool, our_name, rules_for
 from dragoman.policy.rules import Decision, Rule, RuleProblem, Tier
 
 FILE = "settings.json"
@@ -86,10 +86,10 @@ class _Reading:
         return f"{self._path}:{number}" if number else self._path
 
 
-def missing_tools(setup: Surrounded) -> list[str]:
+def missing_tools(folders: Iterable[ProgramFolder]) -> list[str]:
     """Our names for the tools that these files exclude. Broken files are reported where their rules are read."""
     gone: dict[str, None] = {}
-    for settings in _files(setup) if setup.config.other_rules.gemini else ():
+    for settings in _files(folders):
         for written in _listed(settings, "exclude"):
             if (whole := excluded_tool(written)) and (name := GEMINI_TOOLS.get(whole)):
                 gone[name] = None
@@ -99,8 +99,8 @@ def missing_tools(setup: Surrounded) -> list[str]:
     return list(gone)
 
 
-def _files(setup: Surrounded) -> Iterator[Mapping[str, Any]]:
-    for folder in folders_of(setup):
+def _files(folders: Iterable[ProgramFolder]) -> Iterator[Mapping[str, Any]]:
+    for folder in folders:
         path = os.path.join(folder.path, FILE)
         if folder.program != "gemini" or not os.path.isfile(path) or folder.leads_out(path):
             continue

@@ -18,9 +18,9 @@ from weakref import ref
 
 from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SharedSync
-from dragoman.sessions.sqlite_database import Database, Submission
-from dragoman.sessions.sqlite_lock import SessionLock
-from dragoman.sessions.sqlite_opening import MAX_LINES, reason_of
+from dragoman.sessions.sqlite.database import Database, Submission
+from dragoman.sessions.sqlite.lock import SessionLock
+from dragoman.sessions.sqlite.opening import MAX_LINES, reason_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -21,9 +21,9 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.found_files import read_found
 from dragoman.base.text import one_line
-from dragoman.sessions.importers import IMPORTERS
-from dragoman.sessions.importers.draft import Draft, DraftPrompt
-from dragoman.sessions.importers.foreign import Record, text
+from dragoman.foreign.sessions import IMPORTERS
+from dragoman.foreign.sessions.draft import Draft, DraftPrompt
+from dragoman.foreign.sessions.records import Record, text
 from dragoman.values.messages import Text
 
 MOST = 200

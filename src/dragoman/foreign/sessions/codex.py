@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dragoman.base.words import say
-from dragoman.sessions.importers.draft import Draft, DraftAnswer, DraftPrompt, ResultPart
-from dragoman.sessions.importers.foreign import Record, json_text, milliseconds, record, records, text, tokens
+from dragoman.foreign.sessions.draft import Draft, DraftAnswer, DraftPrompt, ResultPart
+from dragoman.foreign.sessions.records import Record, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.usage import Usage
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from dragoman.app.extensions import Surrounded, folders_of
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.extensions import located_json
@@ -39,9 +38,8 @@ class OtherMemory(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_other_memory(setup: Surrounded) -> OtherMemory:
+def find_other_memory(folders: Sequence[ProgramFolder]) -> OtherMemory:
     """Never raises: what cannot be read is named."""
-    folders = folders_of(setup)
     finding = _Finding()
     for folder in folders:
         if folder.program == "gemini":

@@ -1,0 +1,1 @@
+"""Sessions in one SQLite file: the same store as in files."""
