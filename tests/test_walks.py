@@ -45,7 +45,7 @@ def test_every_module_is_on_the_page() -> None:
         if (
             path.name in ("__init__.py", "__main__.py")
             or room in ("testing", "local")
-            or path.parent.name == "sessions" and path.parent.parent.name == "foreign"
+            or (path.parent.name == "sessions" and path.parent.parent.name == "foreign")
             or "words" in path.parts
         ):
             continue

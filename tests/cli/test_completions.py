@@ -19,7 +19,7 @@ import pytest
 
 from cli.test_context import worked
 from dragoman.app.arguments import COMMANDS, OPTIONS
-from dragoman.conversation.completion_table import completed_commands
+from dragoman.cli.completion_table import completed_commands
 from program import Place
 from system_parts import require_program
 from terminals import plain

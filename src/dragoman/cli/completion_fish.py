@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dragoman.conversation.completion_table import CompletedCommand, CompletedOption, Kind
+    from dragoman.cli.completion_table import CompletedCommand, CompletedOption, Kind
 
 _FISH = r"""# Completes dragoman in fish: dragoman completions fish | source
 

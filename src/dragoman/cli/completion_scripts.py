@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dragoman.conversation.completion_table import CompletedCommand, CompletedOption, Kind
+    from dragoman.cli.completion_table import CompletedCommand, CompletedOption, Kind
 
 _BASH = r"""# Completes dragoman in bash: source <(dragoman completions bash)
 

@@ -89,12 +89,13 @@ def _completed(command: str) -> CompletedCommand:
 def _actions_of(command: str) -> dict[str, Action[object]]:
     """The table of its module, which has the command's name, or that and `_command`. Not every command has actions."""
     for name in (command.replace("-", "_"), f"{command}_command"):
-        try:
-            module = import_module(f"dragoman.conversation.pages.{name}")
-        except ModuleNotFoundError:
-            continue
-        if hasattr(module, "ACTIONS"):
-            return module.ACTIONS
+        for room in ("conversation.pages", "cli"):
+            try:
+                module = import_module(f"dragoman.{room}.{name}")
+            except ModuleNotFoundError:
+                continue
+            if hasattr(module, "ACTIONS"):
+                return module.ACTIONS
     return {}
 
 
