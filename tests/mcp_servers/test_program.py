@@ -95,7 +95,7 @@ def watched(place: Place) -> tuple[set[str], list[str]]:
 
 
 READING = {
-    *("app.extensions", "app.mcp", "app.text_files", "loop.mcp_calls", "base.visible", "extensions", "extensions.located_json"),
+    *("app.extensions", "app.mcp", "base.text_files", "loop.mcp_calls", "base.visible", "extensions", "extensions.located_json"),
     *("base.named_files", "extensions.sources", "values.origin", "base.found_files", "foreign", "foreign.mcp_files"),
     *(
         "base.runs",
