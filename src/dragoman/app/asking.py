@@ -95,12 +95,12 @@ class LineQuestions:
         _show(screen, say("kept_by_line"))
 
 
-def confirm(question: str, ask: Ask | None = None) -> None:
-    """Ask for a yes. Returns if that is the answer, otherwise raises InputError."""
-    if sys.stdin is None or not sys.stdin.isatty():
+def confirm(question: str, ask: Ask | None) -> None:
+    """Ask for a yes. Returns if that is the answer, otherwise raises InputError, also where nobody can be asked (None)."""
+    if ask is None or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(say("nobody_to_ask"))
     try:
-        answer = (ask or LineQuestions())(FirstQuestion((), question, {"y": "", "n": ""}))
+        answer = ask(FirstQuestion((), question, {"y": "", "n": ""}))
     except EOFError:
         answer = "n"
     if answer != "y":

@@ -47,6 +47,10 @@ class Messages:
             text = "\n".join(wrap_line(text, columns_of(self._stream), hang=2))
         self._write((f"\x1b[2m{text}\x1b[22m" if dim and self.color else text) + "\n")
 
+    def as_it_is(self, text: str) -> None:
+        """Text that is not broken anywhere, such as an address to copy."""
+        self._write(text + "\n")
+
     def transient_line(self, text: str) -> None:
         """A line that the next one replaces, shortened to fit. Shown only in a terminal."""
         if self.is_terminal:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from dragoman.app.asking import Ask, FirstQuestion
 from dragoman.app.choice import choose_model, key_variables, local_choice, no_model_error, running_servers, server_choice
-from dragoman.app.console import Messages
 from dragoman.app.setup import Choice, Setup, catalog_of, is_from_package
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
 from dragoman.base.private import make_directory
@@ -96,7 +96,7 @@ def _pull_default(setup: Setup, catalog: Catalog, choice: Choice, ask: Ask | Non
     if not _may_pull(setup) and (ask is None or setup.config.local.pull == "no"):
         raise no_model_error(catalog, alternative)
     if not _may_pull(setup):
-        Messages(color=False).line(say("local_offer", variables=", ".join(key_variables(catalog))))
+        surface().messages.line(say("local_offer", variables=", ".join(key_variables(catalog))))
     try:
         require_weights(setup, choice.model, ask)
     except InputError as error:

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.app.console import Messages
 from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.surface import surface
 from dragoman.base.words import say
 from dragoman.providers.catalog import key_variable
 from dragoman.providers.stored_keys import StoredIn, StoredKeys
@@ -37,10 +37,10 @@ class ServiceKey(msgspec.Struct, frozen=True):
 
 
 def stored_keys(setup: Setup) -> StoredKeys:
-    """The user's stored keys. If their file had to be repaired, a line on standard error says so."""
+    """The user's stored keys. If their file had to be repaired, a notice says so."""
 
     def tell(text: str) -> None:
-        Messages(color=False).line(say("notice", text=text))
+        surface().messages.line(say("notice", text=text))
 
     return StoredKeys(setup.places.keys_file, tell)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.app.asking import Ask, confirm
-from dragoman.app.console import Messages
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupts
+from dragoman.app.surface import Telling, surface
 from dragoman.base.places import shorten_home
 from dragoman.base.text import bar, clip, size
 from dragoman.base.words import say
@@ -92,7 +92,7 @@ def _cancelled_error(code: int, name: str) -> Cancelled:
 def _pull(model: LocalModel, folder: Path, sources: list[WeightSource], setup: Setup) -> Path:
     from dragoman.local.weights.pull import pull
 
-    messages = Messages(color=False)
+    messages = surface().messages
     show = _redraw_progress(messages) if messages.is_terminal else _log_progress(messages)
 
     async def pull_file(interrupts: Interrupts) -> Path:
@@ -112,7 +112,7 @@ def _pull(model: LocalModel, folder: Path, sources: list[WeightSource], setup: S
             messages.clear()
 
 
-def _redraw_progress(messages: Messages) -> Callable[[Progress], None]:
+def _redraw_progress(messages: Telling) -> Callable[[Progress], None]:
     """For a terminal: one line that is redrawn, with a bar if there is room."""
     return lambda progress: messages.transient_line(progress_bar(progress, shutil.get_terminal_size().columns - 1))
 
@@ -127,7 +127,7 @@ def progress_bar(progress: Progress, columns: int) -> str:
     return clip(line, columns)
 
 
-def _log_progress(messages: Messages) -> Callable[[Progress], None]:
+def _log_progress(messages: Telling) -> Callable[[Progress], None]:
     """For a log file: a line for each stage and each tenth of a download."""
     last: tuple[object, ...] = ()
 

@@ -24,10 +24,7 @@ _CLOSING = {"1": "22", "2": "22"}
 
 
 def columns_of(stream: TextIO | None) -> int:
-    """How wide a line may be there: what the stream itself says, COLUMNS, if that is set, else the terminal's width; 0 for any width, as in
-    a pipe."""
-    if told := getattr(stream, "columns", 0):
-        return max(int(told), LEAST_COLUMNS)
+    """How wide a line may be there: COLUMNS, if that is set, else the terminal's width; 0 for any width, as in a pipe."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isdecimal() and 0 < len(wanted) < 6 and int(wanted):
         return max(int(wanted), LEAST_COLUMNS)

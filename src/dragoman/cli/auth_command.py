@@ -12,7 +12,7 @@ from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line, strip_controls
 from dragoman.base.words import say
-from dragoman.conversation.actions import Action, find_action, refuse_options
+from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.providers.auth import checked_key
 from dragoman.providers.catalog import key_variable
 from dragoman.values.errors import InputError
@@ -21,7 +21,7 @@ from dragoman.values.profile import Deployment
 MAX_KEY_CHARS = 100_000
 
 
-def run_auth(options: Options) -> str | tuple[str, int]:
+def run_auth(options: Options) -> Output:
     name, action = find_action(options, ACTIONS)
     _check_operands(name, action, options.words[1:])
     refuse_options(options, action, f"auth {name}")

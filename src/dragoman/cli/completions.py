@@ -7,11 +7,11 @@ from dragoman.app.setup import catalog_of, set_up
 from dragoman.base.text import did_you_mean, either, printable_input
 from dragoman.base.words import say
 from dragoman.cli.completion_table import SHELLS, completed_commands
-from dragoman.conversation.actions import Action, refuse_options
+from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.values.errors import InputError
 
 
-def run_completions(options: Options) -> str | tuple[str, int]:
+def run_completions(options: Options) -> Output:
     """Run the action that the words name, and return what is printed."""
     if not options.words:
         raise InputError(say("completions_needs", shells=either(SHELLS)))

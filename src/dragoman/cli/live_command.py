@@ -124,7 +124,7 @@ class LiveCommand:
         for line in self._announcement():
             self._messages.line(line, dim=self._options.yes)
         if not self._options.yes:
-            confirm(say("live_ask"))
+            confirm(say("live_ask"), LineQuestions())
 
     def _announcement(self) -> list[str]:
         searches = self._run.estimate.searches

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,6 +15,9 @@ from dragoman.app.arguments import BadArguments, parse
 from dragoman.app.options import Command, Options
 from dragoman.base.words import choose_language, chosen_language, language_of, say, speak_for_program
 from dragoman.values.errors import DragomanError, InputError
+
+if TYPE_CHECKING:
+    from dragoman.conversation.actions import Output
 
 PRINTING_COMMANDS: dict[Command, tuple[str, str]] = {
     "models": ("conversation.pages.models", "run_models"),
@@ -87,7 +91,7 @@ def _run_command(options: Options) -> int:
             return _report(options, load_command(command)(options))
 
 
-def load_command(name: Command) -> Callable[[Options], str | tuple[str, int]]:
+def load_command(name: Command) -> Callable[[Options], Output]:
     """The function of a subcommand that prints something and ends. One command is run, so one module is loaded."""
     module, function = PRINTING_COMMANDS[name]
     return getattr(import_module(f"dragoman.{module}"), function)
@@ -124,9 +128,11 @@ def _run_agent(options: Options) -> int:
         gc.enable()
 
 
-def _report(options: Options, output: str | tuple[str, int]) -> int:
+def _report(options: Options, output: Output) -> int:
     """Print a command's output and return its exit code, which is 0 where none comes with it. A terminal's width is kept to, but by what
     is written for a program or a file."""
+    if isinstance(output, bytes):
+        return _print(output)
     text, code = (output, 0) if isinstance(output, str) else output
     if options.output_format == "json" or options.command == "completions" or options.words[:1] == ("export",):
         return _print(text, code)
@@ -135,7 +141,7 @@ def _report(options: Options, output: str | tuple[str, int]) -> int:
     return _print(lay_out(text, columns_of(sys.stdout)), code)
 
 
-def _print(text: str, code: int = 0) -> int:
+def _print(text: str | bytes, code: int = 0) -> int:
     from dragoman.app.printing import print_out  # a run prints nothing this way
 
     return print_out(text, code)

@@ -17,11 +17,15 @@ from dragoman.values.errors import InputError
 T = TypeVar("T")
 
 
+Output = str | bytes | tuple[str, int]
+"""What a command returns to be printed: a text, which may be laid out to the width, or bytes, which go out as they are. A code that
+comes with it is the exit code."""
+
+
 class Action(NamedTuple, Generic[T]):
     """One row of a command's table of actions. T: what its function works on."""
 
-    run: Callable[[T], str | tuple[str, int]]
-    """Returns what is printed, and with it the exit code where that may be other than 0."""
+    run: Callable[[T], Output]
     operand: str = ""
     """The argument it needs: `ID`, `TEXT`, `FILE` or `NAME`."""
     options: tuple[str, ...] = ()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from dragoman.app.surface import surface
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line
-from dragoman.base.wrapping import LEAST_COLUMNS, columns_of, wrap_line
+from dragoman.base.wrapping import LEAST_COLUMNS, wrap_line
 from dragoman.conversation.style import Style, add_style
 
 Piece = str | tuple[str, Style]
@@ -33,11 +33,11 @@ class Look(msgspec.Struct, frozen=True):
 
 
 def look_of(color: Literal["auto", "always", "never"]) -> Look:
-    """The look for standard output: a terminal has columns and may have colours, a pipe has neither."""
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    """The look of what the command is shown on: a terminal has columns and may have colours, a pipe has neither."""
+    shown = surface()
     dumb = os.environ.get("TERM", "dumb") in ("", "dumb")
-    plain = not _can_show_symbols(getattr(sys.stdout, "encoding", None) or "ascii")
-    return Look(columns_of(sys.stdout), color == "always" or (color == "auto" and is_terminal and not dumb), plain)
+    has_color = color == "always" or (color == "auto" and shown.is_terminal and not dumb)
+    return Look(shown.columns, has_color, not _can_show_symbols(shown.encoding))
 
 
 class Page:

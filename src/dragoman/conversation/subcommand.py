@@ -1,18 +1,16 @@
 """A subcommand of the program inside a conversation: `/sessions …`, `/context …`, `/models …`, `/config …` take the same words and options.
 
-What it prints is returned, and nothing reaches the terminal: a live region stands there. It runs in a thread of its own, because some
-subcommands have an event loop of their own.
+What it prints is returned with its notices, and nothing reaches the streams of the process: they belong to a front end, or to several
+at once. It runs in a thread of its own, because some subcommands have an event loop of their own.
 """
 
 from __future__ import annotations
 
 import contextvars
-import io
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -20,16 +18,21 @@ import msgspec
 from dragoman.app.arguments import OPTIONS, parse
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup
+from dragoman.app.surface import Notices, Surface, shown_on
 from dragoman.base.words import chosen_language, say
+from dragoman.base.wrapping import LEAST_COLUMNS, lay_out
+from dragoman.conversation.actions import Output
 from dragoman.values.errors import InputError
 
 
 class Printed(NamedTuple):
-    """What a subcommand printed."""
+    """What a subcommand has to show."""
 
     text: str
     notices: tuple[str, ...]
-    """What it wrote to standard error, a line each."""
+    """What it told beside its text, a line each."""
+    code: int = 0
+    """What the program would exit with."""
 
 
 def parse_words(setup: Setup, command: str, rest: str) -> Options:
@@ -58,24 +61,23 @@ def _as_started(options: Options, own: Options) -> Options:
 def run_subcommand(options: Options, columns: int) -> Printed:
     """Raises what the subcommand raises. A question to the user counts as not answered: --yes answers it."""
     if options.help:
-        from dragoman.base.wrapping import lay_out
         from dragoman.conversation.help_texts import help_for
 
         return Printed(lay_out(help_for(options.command, chosen_language()), columns), ())
     if options.words[:1] == ("delete",) and not options.yes:
         raise InputError(say("conversation.agree_with_yes", line=" ".join((f"/{options.command}", *options.words))))
-    with _capture(columns) as (out, err):
-        returned = _in_thread(lambda: _call(options, columns))
-    text = returned if isinstance(returned, str) else returned[0]
+    notices = Notices()
+    with shown_on(Surface(max(columns, LEAST_COLUMNS) if columns else 0, False, _encoding(), notices, can_ask=False)):
+        returned = _in_thread(lambda: _call(options))
+    if isinstance(returned, bytes):
+        return Printed(returned.decode("utf-8", "replace"), tuple(notices.lines))
+    text, code = (returned, 0) if isinstance(returned, str) else returned
     if options.output_format != "json" and options.words[:1] != ("export",):
-        from dragoman.base.wrapping import lay_out
-
         text = lay_out(text, columns)
-    notices = tuple(line for line in err.getvalue().splitlines() if line.strip())
-    return Printed(out.written() + text, notices)
+    return Printed(text, tuple(notices.lines), code)
 
 
-def _call(options: Options, columns: int) -> str | tuple[str, int]:
+def _call(options: Options) -> Output:
     match options.command:
         case "sessions":
             from dragoman.conversation.pages.sessions import run_sessions
@@ -96,39 +98,17 @@ def _call(options: Options, columns: int) -> str | tuple[str, int]:
         case _:
             from dragoman.conversation.pages.show_config import show_config
 
-            return show_config(options, columns)
+            return show_config(options)
 
 
-# --- where it prints
+def _encoding() -> str:
+    """Which symbols can be shown: the conversation stands on the same terminal."""
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-class _Captured(io.TextIOWrapper):
-    """Stands for standard output: as wide as the conversation, and no terminal."""
-
-    def __init__(self, columns: int) -> None:
-        super().__init__(io.BytesIO(), getattr(sys.stdout, "encoding", None) or "utf-8", "replace", write_through=True)
-        self.columns = columns
-
-    def written(self) -> str:
-        self.flush()
-        self.seek(0)
-        return self.read()
-
-
-@contextmanager
-def _capture(columns: int) -> Generator[tuple[_Captured, io.StringIO]]:
-    before = sys.stdin, sys.stdout, sys.stderr
-    out, err = _Captured(columns), io.StringIO()
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), out, err
-    try:
-        yield out, err
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = before
-
-
-def _in_thread(work: Callable[[], str | tuple[str, int]]) -> str | tuple[str, int]:
+def _in_thread(work: Callable[[], Output]) -> Output:
     """Waits for it: subcommands answer at once, but for servers on this machine, which have a moment to answer."""
-    done: list[str | tuple[str, int]] = []
+    done: list[Output] = []
     failed: list[BaseException] = []
 
     def run() -> None:

@@ -16,7 +16,7 @@ from dragoman.base.places import Places
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.conversation.actions import Action, find_action, refuse_options
+from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.policy.grants import Grants, SavedGrant
 from dragoman.policy.trust import judge_folder
 from dragoman.values.errors import InputError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman.policy.rules import Rule
 
 
-def run_approvals(options: Options) -> str | tuple[str, int]:
+def run_approvals(options: Options) -> Output:
     name, action = find_action(options, ACTIONS)
     if len(options.words) > (2 if name == "revoke" else 1):
         raise InputError(say("too_many_words", command=f"approvals {name}", word=one_line(options.words[-1], 60)))

@@ -13,7 +13,7 @@ from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
 from dragoman.base.words import say
-from dragoman.conversation.actions import Action, refuse_options
+from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.conversation.pages.context_command import ContextCommand, upkeep_of
 from dragoman.loop.history import History
 from dragoman.sessions.store import FileStore
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dragoman.values.record import Entry
 
 
-def run_context(options: Options) -> str | tuple[str, int]:
+def run_context(options: Options) -> Output:
     """Run the action that the words name, and return what is printed, with the exit code where it may be other than 0."""
     name, entry, session_id = parse_words(options)
     action = ACTIONS[name]
@@ -75,7 +75,7 @@ def _command_name(action: str) -> str:
 # --- looking
 
 
-def _show(command: ContextCommand) -> str | tuple[str, int]:
+def _show(command: ContextCommand) -> Output:
     entries = command.entries()
     if command.options.request is not None:
         from dragoman.conversation.pages.context_request import write_request

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.app.console import Messages
 from dragoman.app.opening import open_agent
 from dragoman.app.setup import Setup
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import strip_controls
 from dragoman.base.words import say
@@ -58,8 +57,8 @@ async def _compress(setup: Setup, focus: str) -> tuple[Compression, int]:
         raise error.__cause__ if isinstance(error.__cause__, DragomanError) else error from None  # no other model is offered here
     print_notices(agent.notices)
     async with agent:
-        if sys.stderr.isatty():
-            Messages().line(say("compressing", model=agent.model))
+        if (messages := surface().messages).is_terminal:
+            messages.line(say("compressing", model=agent.model))
         done = await agent.compress(focus)
         return done, agent.history.entries[-1].seq if agent.history.entries else 0
 

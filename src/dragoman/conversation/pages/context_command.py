@@ -49,7 +49,7 @@ class ContextCommand(NamedTuple):
         return self.store.short_id(self.summary.session_id)
 
     def entries(self) -> tuple[Entry, ...]:
-        """The session's entries, up to `--at` if given. Problems with its file are printed; the readable entries are returned."""
+        """The session's entries, up to `--at` if given. Problems with its file are told; the readable entries are returned."""
         loaded = self.store.read(self.summary.path)
         print_notices(loaded.notices())
         entries, at = loaded.entries, self.options.at

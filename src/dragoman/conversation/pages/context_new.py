@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.app.choice import choose_model
-from dragoman.app.console import Messages
 from dragoman.app.opening import close_agent, open_agent
-from dragoman.app.printing import print_out
 from dragoman.app.setup import catalog_of
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.words import say
@@ -46,12 +44,12 @@ class FirstRequest(msgspec.Struct, frozen=True):
     window_is_known: bool
 
 
-def show_new(setup: Setup) -> str | tuple[str, int]:
-    """Print the sizes of what a new session begins with, and its first message whole; with `--request` the request itself."""
+def show_new(setup: Setup) -> str | bytes:
+    """The sizes of what a new session begins with, and its first message whole; with `--request` the request itself."""
     options = setup.options
     begun = asyncio.run(_begin(setup, options.request or _choose(setup)))
     if options.request is not None:
-        return _print_request(begun, as_json=options.output_format == "json")
+        return _request_of(begun, as_json=options.output_format == "json")
     if options.output_format == "json":
         body = msgspec.to_builtins(begun.plan) | {"messages": msgspec.to_builtins(begun.messages)}
         return jsontext.dumps(body) + "\n"
@@ -113,12 +111,12 @@ def _ask_user(question: str, choices: Sequence[str]) -> str:
     raise AssertionError("nothing is run")
 
 
-def _print_request(begun: FirstRequest, *, as_json: bool) -> str | tuple[str, int]:
+def _request_of(begun: FirstRequest, *, as_json: bool) -> str | bytes:
     if begun.request is None:
         return say("context_new_nothing") + "\n"
     if as_json:
         return (
             jsontext.dumps({"method": begun.request.method, "url": begun.request.url, "body": jsontext.decode(begun.request.body)}) + "\n"
         )
-    Messages().line(say("request_head", method=begun.request.method, url=begun.request.url))
-    return "", print_out(begun.request.body + b"\n" * bool(sys.stdout is not None and sys.stdout.isatty()))
+    surface().messages.line(say("request_head", method=begun.request.method, url=begun.request.url))
+    return begun.request.body + b"\n" * surface().is_terminal

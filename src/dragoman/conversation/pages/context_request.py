@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from dragoman.app.console import Messages
-from dragoman.app.printing import print_out
 from dragoman.app.settings import text_options_of
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean
 from dragoman.base.words import say
@@ -29,8 +27,8 @@ if TYPE_CHECKING:
     from dragoman.values.record import Entry
 
 
-def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | tuple[str, int]:
-    """The body goes to standard output byte for byte, the URL and headers to standard error. With `--json`: all in one object."""
+def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | bytes:
+    """The body byte for byte; the URL and headers are told beside it. With `--json`: all in one object."""
     view = History(entries=entries).view
     if not view.messages:
         raise InputError(say("context_empty", id=command.short_id))
@@ -39,7 +37,7 @@ def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | tu
     if command.as_json:
         request = {"method": prepared.method, "url": url, "headers": headers, "body": jsontext.decode(prepared.body)}
         return jsontext.dumps(request) + "\n"
-    messages = Messages()
+    messages = surface().messages
     messages.line(say("request_head", method=prepared.method, url=url))
     for name, value in headers.items():
         messages.line(say("request_header", name=name, value=value))
@@ -47,8 +45,7 @@ def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | tu
         messages.line(say("notice", text=say("request_open")))
     elif view.messages[-1].role == "assistant":
         messages.line(say("notice", text=say("request_unfinished")))
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return "", print_out(prepared.body + b"\n" * is_terminal)
+    return prepared.body + b"\n" * surface().is_terminal
 
 
 def _prepare(command: ContextCommand, view: View) -> HttpRequest:

@@ -21,7 +21,7 @@ from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.conversation.actions import Action, find_action, refuse_options
+from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.conversation.code_lines import code_lines
 from dragoman.extensions.hooks.agreement import agree, code_run_by, take_back
 from dragoman.extensions.hooks.definitions import Hook
@@ -31,7 +31,7 @@ from dragoman.extensions.hooks.running import HookDone
 from dragoman.values.errors import InputError
 
 
-def run_hooks(options: Options) -> str | tuple[str, int]:
+def run_hooks(options: Options) -> Output:
     name, action = find_action(options, ACTIONS)
     if name == "list" and len(options.words) > 1:
         raise InputError(say("too_many_words", command="hooks list", word=one_line(options.words[1], 60)))

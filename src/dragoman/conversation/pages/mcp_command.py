@@ -20,7 +20,7 @@ from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.conversation.actions import Action, find_action, refuse_options
+from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.conversation.code_lines import code_lines
 from dragoman.mcp_client.configured import ConfiguredServer
 from dragoman.mcp_client.contracts import HttpServer
@@ -31,7 +31,7 @@ T = TypeVar("T")
 EXIT_FAILED = 1
 
 
-def run_mcp(options: Options) -> str | tuple[str, int]:
+def run_mcp(options: Options) -> Output:
     name, action = find_action(options, ACTIONS)
     operands = options.words[1:]
     if action.operand and not operands:

@@ -8,6 +8,7 @@ import sys
 
 from dragoman.app.mcp_sign_in import store_of
 from dragoman.app.setup import Setup
+from dragoman.app.surface import surface
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.words import say
@@ -20,7 +21,7 @@ from dragoman.values.errors import InputError
 
 async def sign_in(setup: Setup, server: ConfiguredServer) -> SignedIn:
     """Ctrl-C ends the waiting. Raises InputError if the server is a program: those take what they need from their environment."""
-    browser = Browser(_tell, open_browser, _Lines().next if sys.stdin is not None else None)
+    browser = Browser(_tell, open_browser, _Lines().next if surface().can_ask and sys.stdin is not None else None)
     return await login(_http(server), store_of(setup), browser)
 
 
@@ -51,8 +52,8 @@ def _http(server: ConfiguredServer) -> HttpServer:
 
 
 def _tell(line: str) -> None:
-    # Not on standard output: that has the result, which may be JSON.
-    print(line, file=sys.stderr, flush=True)
+    # Beside the text: that is the result, which may be JSON.
+    surface().messages.as_it_is(line)
 
 
 class _Lines:

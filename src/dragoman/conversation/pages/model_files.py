@@ -9,6 +9,7 @@ from dragoman.app.asking import LineQuestions
 from dragoman.app.options import Options
 from dragoman.app.pulling import confirm_pull, fetch_weights, state_of
 from dragoman.app.setup import Setup, set_up
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import one_line, size
 from dragoman.base.words import say
@@ -67,7 +68,7 @@ def pull_weights(options: Options, name: str) -> str:
     if path := find(model.name, folder):
         return _pull_output(options, model, path, say("weights_are_here", name=model.name, path=path))
     if not options.yes and not options.source:
-        confirm_pull(model, setup, LineQuestions())
+        confirm_pull(model, setup, LineQuestions() if surface().can_ask else None)
     path = fetch_weights(model, setup)
     return _pull_output(options, model, path, say("weights_pulled", name=model.name, path=path, size=size(model.bytes)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,11 +10,11 @@ from dragoman.app.choice import choose_model, running_servers
 from dragoman.app.keys import key_source, stored_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
-from dragoman.base.wrapping import columns_of
-from dragoman.conversation.actions import Action, refuse_options
+from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.providers.catalog import Catalog, key_variable
 from dragoman.values.errors import InputError, Unauthorized
 from dragoman.values.profile import Deployment, Profile
@@ -28,9 +27,10 @@ NAME_COLUMNS = 44
 """Of a model's name; fewer in a narrow terminal."""
 _BEHIND_NAME_COLUMNS = 41
 """What stands beside a name: two sizes and two prices."""
+_ANY_COLUMNS = 1_000
 
 
-def run_models(options: Options) -> str | tuple[str, int]:
+def run_models(options: Options) -> Output:
     """Run the action that the words name, and return what is printed."""
     return check_words(options).run(options)
 
@@ -141,7 +141,7 @@ def _lines(deployment: Deployment, setup: Setup, server: RunningServer | None) -
     title = f"{deployment.title} · " if deployment.title else ""
     answers = f" · {say('models_answers', where=server.where)}" if server else ""
     lines = [f"{deployment.name}  {title}{_key_words(deployment, setup)}{answers}"]
-    room = max(min(NAME_COLUMNS, (columns_of(sys.stdout) or sys.maxsize) - _BEHIND_NAME_COLUMNS), 20)
+    room = max(min(NAME_COLUMNS, (surface().columns or _ANY_COLUMNS) - _BEHIND_NAME_COLUMNS), 20)
     columns = max(room, *map(len, deployment.models)) if deployment.models else room
     for name, profile in deployment.models.items():
         mark = "*" if name == deployment.default_model else " "

@@ -90,7 +90,7 @@ def _write(path: str, data: bytes, *, over: bool) -> None:
 
 
 def import_file(command: SessionsCommand) -> str:
-    """Import a session into this folder. What could not be imported is reported on standard error."""
+    """Import a session into this folder. What could not be imported is told beside it."""
     from dragoman.conversation.pages.sessions_command import print_notices
 
     kept, imported = import_into(command.store, command.workspace, os.path.join(command.workspace, command.operand))

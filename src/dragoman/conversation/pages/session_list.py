@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dragoman.app.surface import surface
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.base.words import say
-from dragoman.base.wrapping import columns_of
 
 if TYPE_CHECKING:
     from dragoman.sessions.search_table import Hit
@@ -28,7 +27,7 @@ def as_table(found: Sequence[Summary], short: Mapping[str, str], *, now_ms: int,
     titles = [say(head) for head in (*heads, "sessions_model", "sessions_size", *(["sessions_folder"] if everywhere else []))]
     rows = [[(cell, width(cell)) for cell in row] for row in (titles, *cells)]
     widths = [max(width for _, width in column) for column in zip(*rows, strict=True)]
-    widths[2] = max(min(widths[2], _terminal_columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
+    widths[2] = max(min(widths[2], _columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
     return "\n".join(_line(row, widths) for row in rows) + "\n"
 
 
@@ -40,7 +39,7 @@ def hits_as_text(found: Sequence[Hit], short: Mapping[str, str], *, now_ms: int)
     lines: list[str] = []
     for hit in found:
         summary = hit.summary
-        title = fit(one_line(summary.title), _terminal_columns() - 40)
+        title = fit(one_line(summary.title), _columns() - 40)
         lines.append(f"{short[summary.session_id]}  {_age_of(summary, now_ms):>4}  {title}")
         lines.append(say("session_hit", seq=hit.seq, role=say(f"hit_{hit.role}"), excerpt=one_line(hit.excerpt, 300), matches=hit.matches))
     return "\n".join(lines) + "\n"
@@ -104,5 +103,5 @@ def _summary_json(summary: Summary, short: Mapping[str, str]) -> dict[str, Any]:
     return {name: strip_controls(value) if isinstance(value, str) else value for name, value in data.items()}
 
 
-def _terminal_columns() -> int:
-    return max(min(columns_of(sys.stdout) or 120, _MOST_COLUMNS), 60)
+def _columns() -> int:
+    return max(min(surface().columns or 120, _MOST_COLUMNS), 60)

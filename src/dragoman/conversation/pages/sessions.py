@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.app.asking import confirm
+from dragoman.app.asking import LineQuestions, confirm
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.text import did_you_mean, one_line, size
 from dragoman.base.words import say
-from dragoman.conversation.actions import Action, refuse_options
+from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.conversation.pages.sessions_command import SessionsCommand, open_to_append
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.store import FileStore
@@ -27,7 +28,7 @@ RESUME = "resume"
 """Beside ACTIONS: it is the same as `dragoman --resume`, and a conversation."""
 
 
-def run_sessions(options: Options) -> str | tuple[str, int]:
+def run_sessions(options: Options) -> Output:
     """Run the action that the words name, and return what is printed."""
     name = options.words[0] if options.words else "list"
     if name == RESUME:  # with one session it never comes here: see program.py
@@ -115,7 +116,7 @@ def _delete(command: SessionsCommand) -> str:
     found = command.find()
     name = command.name(found)
     if not command.options.yes:
-        confirm(say("delete_it", session=name))
+        confirm(say("delete_it", session=name), LineQuestions() if surface().can_ask else None)
     removed = command.store.delete(found.path)
     return say("session_deleted", session=name, path=found.path, size=size(removed.freed_bytes)) + "\n"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman.app.console import Messages
 from dragoman.app.options import Options
+from dragoman.app.surface import surface
 from dragoman.base.text import one_line
 from dragoman.base.words import say
 from dragoman.values.errors import InputError
@@ -42,7 +42,7 @@ class SessionsCommand(NamedTuple):
         return name_of(self.store, summary)
 
     def read(self, path: str) -> LoadedLog:
-        """Read a session without its lock. Problems with its file are printed; the readable entries are returned."""
+        """Read a session without its lock. Problems with its file are told; the readable entries are returned."""
         loaded = self.store.read(path)
         print_notices(loaded.notices())
         return loaded
@@ -55,7 +55,7 @@ def name_of(store: FileStore, summary: Summary) -> str:
 
 
 def print_notices(notices: tuple[str, ...]) -> None:
-    messages = Messages()
+    messages = surface().messages
     for notice in notices:
         messages.line(say("notice", text=notice))
 

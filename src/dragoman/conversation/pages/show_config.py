@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,12 +11,12 @@ from dragoman.app.config_tables import ConfigFile, ConfigSource, keys, value_of
 from dragoman.app.keys import services_with_keys
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, has_server_files, may_have_hooks, set_up
+from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.visible import escape_hidden
 from dragoman.base.words import say
-from dragoman.base.wrapping import columns_of
 from dragoman.conversation.pages.show_brought import brought_json, brought_lines, find_brought
 from dragoman.providers.redact import SECRET_HEADERS, redact
 from dragoman.values.errors import DragomanError
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
 _MAX_VALUE_CHARS = 60
 _BESIDE_VALUE_COLUMNS = 13
 """The blanks around a value, and the word that says where most values come from."""
+_ANY_COLUMNS = 1_000
 
 
-def show_config(options: Options, columns: int = 0) -> str:
+def show_config(options: Options) -> str:
     setup = set_up(options)
     catalog_of(setup)  # raises ConfigError if one of the user's deployments is invalid
-    return _as_json(setup) if options.output_format == "json" else config_text(setup, columns)
+    return _as_json(setup) if options.output_format == "json" else config_text(setup)
 
 
-def config_text(setup: Setup, columns: int = 0) -> str:
-    """`columns`: how wide it may be; 0: as the terminal is."""
+def config_text(setup: Setup) -> str:
     lines = [say("config_files")]
     lines += [
         f"  {say(f'config_{file.kind}_file'):<16} {strip_controls(shorten_home(file.path))} ({_state_words(file)})"
@@ -50,7 +49,7 @@ def config_text(setup: Setup, columns: int = 0) -> str:
     lines += ["", say("config_values")]
     rows = [(key, _value_words(value), _source_words(setup.loaded.source(key))) for key, value in _values(setup)]
     width = max(len(key) for key, _, _ in rows)
-    room = (columns or columns_of(sys.stdout) or sys.maxsize) - width - _BESIDE_VALUE_COLUMNS
+    room = (surface().columns or _ANY_COLUMNS) - width - _BESIDE_VALUE_COLUMNS
     value_width = min(max(len(value) for _, value, _ in rows), max(min(room, 40), 8))
     lines += [f"  {key:<{width}}  {value:<{value_width}}  {source}".rstrip() for key, value, source in rows]
     if who := _who_searches(setup):

@@ -17,7 +17,7 @@ from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.words import say
 from dragoman.context.environment import Surroundings, environment_text, skills_in
 from dragoman.context.tokens import text_tokens
-from dragoman.conversation.actions import Action, find_action, refuse_options
+from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.extensions.files import SourceProblem, Unreadable
 from dragoman.extensions.plugins import Plugin
 from dragoman.extensions.skills import Skill, catalogue, load_skill
@@ -27,15 +27,15 @@ from dragoman.values.origin import Origin
 _KINDS = ("skills", "commands", "agents", "hooks", "mcp", "memory")
 
 
-def run_skills(options: Options) -> str | tuple[str, int]:
+def run_skills(options: Options) -> Output:
     return _run(options, SKILL_ACTIONS, "skills")
 
 
-def run_plugins(options: Options) -> str | tuple[str, int]:
+def run_plugins(options: Options) -> Output:
     return _run(options, PLUGIN_ACTIONS, "plugins")
 
 
-def _run(options: Options, actions: dict[str, Action[Options]], command: str) -> str | tuple[str, int]:
+def _run(options: Options, actions: dict[str, Action[Options]], command: str) -> Output:
     name, action = find_action(options, actions)
     if action.operand and len(options.words) < 2:
         raise InputError(say("skills.needs_name"))
