@@ -1,9 +1,12 @@
-"""A session as a person saw it: entries in, steps out, including rejected, cancelled and rewound ones."""
+"""A session as a person saw it: entries in, steps out, including rejected, cancelled and rewound ones.
+
+`TranscriptReader` takes entries as they come and says which steps are new or changed, so that a view follows a record as it grows.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -19,6 +22,7 @@ from dragoman.values.record import (
     Configured,
     Entry,
     FieldRefused,
+    FilesChanged,
     FilesRestored,
     Kept,
     ModelChanged,
@@ -65,6 +69,9 @@ class Reply(_Step, frozen=True):
     """Why the answer does not count; empty if it does."""
     broken_off: str = ""
     """`cancelled` or `broken off` if it is incomplete."""
+    sent_ms: int = 0
+    """This and the next: as in Said."""
+    first_ms: int = 0
 
     @property
     def text(self) -> str:
@@ -92,6 +99,10 @@ class ToolCallStep(_Step, frozen=True):
     """It ran a command outside the sandbox."""
     command: CommandOutput | None = None
     """As in ToolFinished."""
+    started_ms: int = 0
+    """When it began to run. 0: it did not, or it changes nothing and its log is of an earlier version."""
+    changed: tuple[str, ...] = ()
+    """Files it wrote."""
 
     @property
     def output(self) -> str:
@@ -139,29 +150,47 @@ class Transcript(msgspec.Struct, frozen=True):
 
 
 def read_transcript(entries: Iterable[Entry]) -> Transcript:
-    kept = list(entries)
-    reading = _TranscriptReader(_current_seqs(kept), {entry.said_seq: entry.reason for entry in kept if isinstance(entry, AnswerRejected)})
-    for entry in kept:
+    reading = TranscriptReader()
+    for entry in entries:
         reading.take(entry)
-    return reading.finish(kept)
+    return reading.transcript
 
 
-class _TranscriptReader:
-    def __init__(self, current: set[int], rejected: dict[int, str]) -> None:
-        self._current_seqs = current
-        self._rejected = rejected
-        self._steps: list[Step] = []
+class TranscriptReader:
+    """Entries in, one after the other; `steps` and `transcript` are how the session looks so far."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._changed: set[int] = set()
+        """Indices of the steps that the last entry added or changed."""
         self._places: dict[str, int] = {}
         """Call ids → index of the step of the last call with that id."""
         self._done: set[int] = set()
         """Indices of the calls that have their result."""
+        self._replies: dict[int, int] = {}
+        """Seqs of answers → index of the step."""
+        self._rejected: dict[int, str] = {}
+        self._path = _Path()
         self._head = Started(0, 0, "")
         self._session_id = self._title = self._model = ""
         self._directories: tuple[str, ...] = ()
+        self._began_ms: int | None = None
+        self._updated_ms = 0
         self._usage = Usage()
 
+    def take(self, entry: Entry) -> list[int]:
+        """Returns the indices of the steps that are new or changed, in order. Steps never change places."""
+        self._changed.clear()
+        self._began_ms = entry.timestamp_ms if self._began_ms is None else self._began_ms
+        self._updated_ms = entry.timestamp_ms
+        turned = self._path.take(entry)
+        self._read(entry)
+        if turned:
+            self._mark_taken_back()
+        return sorted(self._changed)
+
     @fold("transcript")
-    def take(self, entry: Entry) -> None:
+    def _read(self, entry: Entry) -> None:
         self._usage += usage_of(entry) or Usage()
         match entry:
             case Started():
@@ -175,15 +204,19 @@ class _TranscriptReader:
             case Titled(title=title):
                 self._title = title
             case Said(message=message) if message.role == "user":
-                self._steps.append(Prompt(*self._place(entry), message.parts, is_setup(entry.about), is_note(entry.about)))
+                self._add(Prompt(*self._place(entry), message.parts, is_setup(entry.about), is_note(entry.about)))
             case Said():
                 self._answer(entry)
+            case AnswerRejected():
+                self._reject(entry)
             case ToolStarted():
                 self._start(entry)
             case ToolPostponed():
                 self._postpone(entry)
             case ToolFinished():
                 self._finish(entry)
+            case FilesChanged():
+                self._note_files(entry)
             case Pruned(call_ids=call_ids):
                 self._note(entry, "pruned", str(len(call_ids)), entry.window)
             case Kept(call_ids=call_ids):
@@ -201,17 +234,26 @@ class _TranscriptReader:
             case _:
                 pass
 
-    def finish(self, entries: Sequence[Entry]) -> Transcript:
+    @property
+    def transcript(self) -> Transcript:
+        return self._facts(tuple(self.steps))
+
+    @property
+    def facts(self) -> Transcript:
+        """The same without its steps: it costs nothing to ask for it again and again."""
+        return self._facts(())
+
+    def _facts(self, steps: tuple[Step, ...]) -> Transcript:
         return Transcript(
-            tuple(self._steps),
+            steps,
             session_id=self._head.session_id or self._session_id,
             project=self._head.project,
             directories=self._head.directories or self._directories,
             imported_from=self._head.imported_from,
             title=self._title,
             model=self._model,
-            started_ms=entries[0].timestamp_ms if entries else 0,
-            updated_ms=entries[-1].timestamp_ms if entries else 0,
+            started_ms=self._began_ms or 0,
+            updated_ms=self._updated_ms,
             usage=self._usage,
             parent=self._head.parent,
             parent_call=self._head.parent_call,
@@ -222,23 +264,33 @@ class _TranscriptReader:
         rejected = self._rejected.get(entry.seq, "")
         place = self._place(entry)
         parts = tuple(part for part in entry.message.parts if not isinstance(part, ToolCall))
-        self._steps.append(Reply(*place, parts, entry.model, usage_of(entry), rejected, broken_off))
+        self._replies[entry.seq] = len(self.steps)
+        self._add(Reply(*place, parts, entry.model, usage_of(entry), rejected, broken_off, entry.sent_ms, entry.first_ms))
         for call in entry.message.calls:
-            self._places[call.id] = len(self._steps)
-            self._steps.append(ToolCallStep(*place, call, "not_run"))
+            self._places[call.id] = len(self.steps)
+            self._add(ToolCallStep(*place, call, "not_run"))
+
+    def _reject(self, entry: AnswerRejected) -> None:
+        self._rejected[entry.said_seq] = entry.reason
+        index = self._replies.get(entry.said_seq, -1)
+        step = self.steps[index] if index >= 0 else None
+        if isinstance(step, Reply):
+            self._set(index, msgspec.structs.replace(step, rejected=entry.reason))
 
     def _start(self, entry: ToolStarted) -> None:
         """From here on it may have had effects, even if its end is unknown."""
         index, step = self._open(entry.call_id)
-        if step is not None and index not in self._done and not entry.read_only:
+        if step is not None and index not in self._done:
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
-            self._steps[index] = msgspec.structs.replace(step, call=call, outcome="unknown", outside=entry.outside)
+            outcome = step.outcome if entry.read_only else "unknown"
+            started_ms = entry.timestamp_ms
+            self._set(index, msgspec.structs.replace(step, call=call, outcome=outcome, outside=entry.outside, started_ms=started_ms))
 
     def _postpone(self, entry: ToolPostponed) -> None:
         index, step = self._open(entry.call_id)
         if step is not None and index not in self._done:
             outcome = "waits_for_decision" if entry.waits_for == "decision" else "waits_for_result"
-            self._steps[index] = msgspec.structs.replace(step, outcome=outcome)
+            self._set(index, msgspec.structs.replace(step, outcome=outcome))
 
     def _finish(self, entry: ToolFinished) -> None:
         index, step = self._open(entry.result.call_id)
@@ -246,7 +298,7 @@ class _TranscriptReader:
             return
         self._done.add(index)
         outcome = "failed" if entry.outcome == "finished" and entry.result.is_error else entry.outcome
-        self._steps[index] = msgspec.structs.replace(
+        finished = msgspec.structs.replace(
             step,
             outcome=outcome,
             content=entry.result.content,
@@ -254,10 +306,17 @@ class _TranscriptReader:
             finished_ms=entry.timestamp_ms,
             command=entry.command,
         )
+        self._set(index, finished)
+
+    def _note_files(self, entry: FilesChanged) -> None:
+        index, step = self._open(entry.call_id)
+        if step is not None:
+            changed = tuple(dict.fromkeys((*step.changed, *(each.path for each in entry.files))))
+            self._set(index, msgspec.structs.replace(step, changed=changed))
 
     def _open(self, call_id: str) -> tuple[int, ToolCallStep | None]:
         index = self._places.get(call_id, -1)
-        step = self._steps[index] if index >= 0 else None
+        step = self.steps[index] if index >= 0 else None
         return index, step if isinstance(step, ToolCallStep) else None
 
     def _change_model(self, entry: Configured | ModelChanged, model: str, deployment: str) -> None:
@@ -266,23 +325,46 @@ class _TranscriptReader:
         self._model = model
 
     def _note(self, entry: Entry, kind: NoteKind, about: str, window: int = 0) -> None:
-        self._steps.append(Note(*self._place(entry), kind, about, window))
+        self._add(Note(*self._place(entry), kind, about, window))
 
     def _place(self, entry: Entry) -> tuple[int, int, bool]:
-        return entry.seq, entry.timestamp_ms, entry.seq not in self._current_seqs
+        return entry.seq, entry.timestamp_ms, False
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(step)
+        self._changed.add(len(self.steps) - 1)
+
+    def _set(self, index: int, step: Step) -> None:
+        self.steps[index] = step
+        self._changed.add(index)
+
+    def _mark_taken_back(self) -> None:
+        current = self._path.current_seqs()
+        for index, step in enumerate(self.steps):
+            if step.taken_back != (step.seq not in current):
+                self._set(index, msgspec.structs.replace(step, taken_back=not step.taken_back))
 
 
-def _current_seqs(entries: Sequence[Entry]) -> set[int]:
-    """The seqs that count now: entries after a rewind's target do not."""
-    follows: dict[int, int] = {}
-    head = 0
-    for entry in entries:
-        follows[entry.seq] = min(entry.to_seq if isinstance(entry, Rewound) else head, entry.seq - 1)
-        head = entry.seq
-    known = sorted(follows)
-    current: set[int] = set()
-    while head in follows and head not in current:
-        current.add(head)
-        before = bisect_right(known, follows[head])  # an entry is missing: continue with the one before it
-        head = known[before - 1] if before else 0
-    return current
+class _Path:
+    """Which entries count now: those after a rewind's target do not."""
+
+    def __init__(self) -> None:
+        self._follows: dict[int, int] = {}
+        self._head = self._highest = 0
+
+    def take(self, entry: Entry) -> bool:
+        """Whether other entries than the new one may have come or gone: it goes back, or the log is damaged and its order is not that of
+        the numbers."""
+        turned = isinstance(entry, Rewound) or entry.seq <= self._highest or self._head != self._highest
+        self._follows[entry.seq] = min(entry.to_seq if isinstance(entry, Rewound) else self._head, entry.seq - 1)
+        self._head, self._highest = entry.seq, max(self._highest, entry.seq)
+        return turned
+
+    def current_seqs(self) -> set[int]:
+        known, head = sorted(self._follows), self._head
+        current: set[int] = set()
+        while head in self._follows and head not in current:
+            current.add(head)
+            before = bisect_right(known, self._follows[head])  # an entry is missing: continue with the one before it
+            head = known[before - 1] if before else 0
+        return current

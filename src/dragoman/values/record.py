@@ -121,7 +121,7 @@ class Said(_Entry, frozen=True, tag="said"):
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
     """The answer at `said_seq` was invalid: it stays in the record, but not in the view."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "path"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "path", "transcript"})
     said_seq: int
     reason: str
     retry_temperature: float | None = None
@@ -256,7 +256,7 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
 class FilesChanged(_Entry, frozen=True, tag="files_changed"):
     """The changes a call made to files, so that they can be undone."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"path", "undo"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"path", "undo", "transcript"})
     call_id: str
     files: tuple[FileChange, ...]
 
