@@ -285,7 +285,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         return drive
 
     def _emit(self, event: TurnEvent | None) -> None:
-        self.chain.add(event)
+        self.chain.add(event, len(self._session.history.entries))
 
 
 def callers_of(run: RunHandle[Any]) -> list[Worker | None]:

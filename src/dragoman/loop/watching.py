@@ -17,13 +17,15 @@ KEPT_EVENTS = 10_000
 
 
 class Told:
-    """One event with the time it was emitted at, and the next once there is one. `event` is None at the end of the run."""
+    """One event with the time it was emitted at, how many entries the record had then, and the next once there is one. `event` is None at
+    the end of the run."""
 
-    __slots__ = ("at_s", "event", "next")
+    __slots__ = ("at_s", "entries", "event", "next")
 
-    def __init__(self, event: TurnEvent | None, at_s: float = 0.0) -> None:
+    def __init__(self, event: TurnEvent | None, at_s: float = 0.0, entries: int = 0) -> None:
         self.event = event
         self.at_s = at_s
+        self.entries = entries
         self.next: Told | None = None
 
 
@@ -39,8 +41,8 @@ class EventChain:
         self._count = 0
         self._waiting: list[asyncio.Future[None]] = []
 
-    def add(self, event: TurnEvent | None) -> None:
-        told = Told(event, time.time())
+    def add(self, event: TurnEvent | None, entries: int = 0) -> None:
+        told = Told(event, time.time(), entries)
         self._last.next = told
         self._last = told
         if self._count < KEPT_EVENTS or not self._is_watched:  # nothing is lost before somebody has begun to watch
@@ -109,6 +111,11 @@ class EventWatcher(AsyncIterator[TurnEvent]):
     def at_ms(self) -> int:
         """When the last event was emitted: milliseconds since 1970."""
         return int(self._at.at_s * 1000) if self._at is not None else 0
+
+    @property
+    def entries(self) -> int:
+        """How many entries the record had when the last event was emitted: what a view shows of the record, it shows up to there."""
+        return self._at.entries if self._at is not None else 0
 
     async def __anext__(self) -> TurnEvent:
         run, at = self._run, self._at

@@ -121,13 +121,13 @@ class Conversation:
 
     def _show_earlier(self) -> None:
         """Show the resumed conversation, or the end of a long one. Tokens and cost are counted on from there."""
+        from dragoman.conversation.events import read_events
         from dragoman.conversation.pages.session_show import as_lines
-        from dragoman.sessions.transcript import Prompt, read_transcript
 
-        transcript = read_transcript(self.agent.history.entries)
-        self.runs = sum(isinstance(step, Prompt) and not (step.is_setup or step.is_note) for step in transcript.steps)
+        blocks = read_events(self.agent.history.entries)
+        self.runs = sum(block.kind == "prompt" for block in blocks)
         self._count_earlier_usage()
-        lines = as_lines(transcript)
+        lines = as_lines(blocks)
         if len(lines) > RECALLED_LINES:
             self.screen.message(
                 say("recalled_end", count=len(lines) - RECALLED_LINES, id=self.store.short_id(self.agent.session_id)), "dim"

@@ -43,9 +43,13 @@ def tokens_words(usage: Usage) -> str:
 
 
 def heading(transcript: Transcript) -> str:
+    return heading_of(transcript.title, transcript.first_prompt, transcript.session_id)
+
+
+def heading_of(title: str, first_prompt: str, session_id: str) -> str:
     from dragoman.sessions.titles import title_of
 
-    return transcript.title or title_of(transcript.first_prompt) or transcript.session_id or label("session")
+    return title or title_of(first_prompt) or session_id or label("session")
 
 
 def outcome_words(step: Reply | ToolCallStep) -> str:

@@ -94,6 +94,7 @@ class ToolCallStep(_Step, frozen=True):
     content: tuple[Text | Blob | FileRef, ...] = ()
     display: str = ""
     """What the person saw, if that differs from what the model got."""
+    has_result: bool = False
     finished_ms: int = 0
     outside: bool = False
     """It ran a command outside the sandbox."""
@@ -303,6 +304,7 @@ class TranscriptReader:
             outcome=outcome,
             content=entry.result.content,
             display=entry.display,
+            has_result=True,
             finished_ms=entry.timestamp_ms,
             command=entry.command,
         )

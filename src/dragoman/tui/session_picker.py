@@ -119,10 +119,9 @@ class SessionPicker:
     def _show(self, key: str) -> bool:
         def show() -> bool:
             from dragoman.conversation.pages.session_show import as_text
-            from dragoman.sessions.transcript import read_transcript
 
             entries = _imported_entries(key) if self._scope == "others" else self._store.read(self._path_of(key)).entries
-            self._conversation.canvas.open(Viewer([Folded(key, as_text(read_transcript(entries)))], at_end=True), over=True)
+            self._conversation.canvas.open(Viewer([Folded(key, as_text(entries))], at_end=True), over=True)
             return True
 
         return self._try(show)

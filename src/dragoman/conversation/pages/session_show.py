@@ -1,95 +1,109 @@
-"""A session as text (prompts, answers, a line for each call) or JSON. Control characters are removed from the text."""
+"""A session as text (prompts, answers, a line for each call) or JSON. Control characters are removed from the text.
+
+The text is made of the ViewEvents that a conversation under way is made of, too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.words import say
-from dragoman.conversation.call_lines import in_words
-from dragoman.sessions.export_words import heading, note_words, outcome_words, time_of, tokens_words
+from dragoman.conversation.events import read_events
+from dragoman.conversation.step_blocks import first_line
+from dragoman.conversation.types import ViewEvent
+from dragoman.sessions.export_words import heading, heading_of, time_of
+from dragoman.sessions.titles import own_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
-from dragoman.values.messages import Blob, FileRef, Part
-from dragoman.values.parts import call_in_words
+from dragoman.values.record import Entry
 
 _TITLE_CHARS = 100
 _LINE_CHARS = 300
 
 
-def as_text(transcript: Transcript) -> str:
+def as_text(entries: Iterable[Entry]) -> str:
     """The number before a step is the one for `rewind --to` and `fork --at`."""
-    facts = [
-        transcript.session_id,
-        time_of(transcript.started_ms),
-        ", ".join(transcript.directories),
-        transcript.model,
-        tokens_words(transcript.usage),
+    blocks = read_events(entries)
+    session = next((block.data for block in blocks if block.id == "session"), _NO_SESSION)
+    usage = next((block.text for block in blocks if block.id == "usage"), "")
+    facts = [session["session_id"], time_of(session["started_ms"]), ", ".join(session["directories"]), session["model"], usage]
+    prompts = [block.text for block in blocks if block.kind == "prompt"]
+    prompts = [own_words(text) for text in prompts] if session["imported_from"] else prompts
+    head = [
+        one_line(heading_of(session["title"], next(filter(str.strip, prompts), ""), session["session_id"])),
+        one_line(" · ".join(filter(None, facts))),
     ]
-    head = [one_line(heading(transcript)), one_line(" · ".join(filter(None, facts)))]
-    return "\n".join(head + as_lines(transcript)) + "\n"
+    return "\n".join(head + as_lines(blocks)) + "\n"
 
 
-def as_lines(transcript: Transcript) -> list[str]:
+_NO_SESSION: Mapping[str, Any] = {"session_id": "", "started_ms": 0, "directories": (), "model": "", "title": "", "imported_from": ""}
+
+
+def as_lines(blocks: Sequence[ViewEvent]) -> list[str]:
     """The steps, without the heading."""
-    return [line for step in transcript.steps for line in _step_lines(step)]
+    parts: dict[str, list[ViewEvent]] = {}
+    for block in blocks:
+        if block.kind in ("thought", "text"):
+            parts.setdefault(block.data["answer"], []).append(block)
+    return [line for block in blocks for line in _block_lines(block, parts.get(block.id, ()))]
 
 
-def _step_lines(step: Step) -> list[str]:
-    gone = say("show_taken_back") if step.taken_back else ""
-    match step:
-        case Prompt(is_setup=True):
-            return ["", say("show_setup", seq=step.seq, lines=step.text.count("\n") + 1) + gone]
-        case Prompt(is_note=True):
-            return ["", say("show_told", seq=step.seq, text=one_line(step.text, _LINE_CHARS)) + gone]
-        case Prompt():
-            body = _indent(step.text, "› ")
-            return ["", say("show_prompt", seq=step.seq, time=time_of(step.timestamp_ms)) + gone, *body, *_attachment_lines(step.parts)]
-        case Reply():
-            return ["", *_reply_lines(step, gone)]
-        case ToolCallStep():
-            return [_call_line(step) + gone]
-        case Note():
-            words, detail = note_words(step)
-            return ["", say("show_note", seq=step.seq, text=one_line(words)) + gone, *_indent(detail, "│ ")]
+def _block_lines(block: ViewEvent, parts: Sequence[ViewEvent]) -> list[str]:
+    data = block.data
+    gone = say("show_taken_back") if data.get("taken_back") else ""
+    match block.kind:
+        case "prompt":
+            head = say("show_prompt", seq=data["seq"], time=time_of(data["at_ms"])) + gone
+            return ["", head, *_indent(block.text, "› "), *_attachment_lines(data)]
+        case "notice" if data["about"] == "setup":
+            return ["", say("show_setup", seq=data["seq"], lines=block.text.count("\n") + 1) + gone]
+        case "notice" if data["about"] == "told":
+            return ["", say("show_told", seq=data["seq"], text=one_line(block.text, _LINE_CHARS)) + gone]
+        case "notice":
+            return ["", say("show_note", seq=data["seq"], text=one_line(block.text)) + gone, *_indent(data["detail"], "│ ")]
+        case "status" if "usage" in data:
+            return ["", *_answer_lines(data, parts, gone)]
+        case "call":
+            return [_call_line(block) + gone]
+        case _:
+            return []
 
 
-def _reply_lines(step: Reply, gone: str) -> list[str]:
-    lines = [say("show_answer", seq=step.seq, model=one_line(step.model, _TITLE_CHARS)) + gone]
-    if marks := outcome_words(step):
-        lines.append(say("show_marked", text=one_line(marks)))
-    lines += [say("thought", text=one_line(_first_line(thought), _LINE_CHARS)) for thought in step.thoughts]
-    lines += strip_controls(step.text.strip("\n")).split("\n") if step.text.strip() else []
-    sources = dict.fromkeys(one_line(f"{each.title} {each.uri}", _LINE_CHARS) for each in step.citations)
-    return [*lines, *_attachment_lines(step.parts), *(say("source", text=source) for source in sources if source)]
+def _answer_lines(data: Mapping[str, Any], parts: Sequence[ViewEvent], gone: str) -> list[str]:
+    lines = [say("show_answer", seq=data["seq"], model=one_line(data["model"], _TITLE_CHARS)) + gone]
+    if data["outcome"]:
+        lines.append(say("show_marked", text=one_line(data["outcome"])))
+    lines += [say("thought", text=one_line(first_line(part.text), _LINE_CHARS)) for part in parts if part.kind == "thought"]
+    text = "".join(part.text for part in parts if part.kind == "text")
+    lines += strip_controls(text.strip("\n")).split("\n") if text.strip() else []
+    sources = dict.fromkeys(one_line(f"{each['title']} {each['uri']}", _LINE_CHARS) for each in data["sources"])
+    return [*lines, *_attachment_lines(data), *(say("source", text=source) for source in sources if source)]
 
 
-def _call_line(step: ToolCallStep) -> str:
-    words = one_line(in_words(_first_line(step.display or step.output)), _LINE_CHARS)
-    match step.outcome:
+def _call_line(block: ViewEvent) -> str:
+    words = block.data["result"]
+    match block.data["outcome"]:
         case "finished":
             outcome = say("call_done", what=words)
         case "failed":
             outcome = say("call_failed", why=words)
         case _:
-            outcome = say("call_ended_oddly", what=outcome_words(step))
-    title = one_line(call_in_words(step.call), _TITLE_CHARS)
-    return say("call_ended", title=say("call_outside", title=title) if step.outside else title, outcome=outcome)
+            outcome = say("call_ended_oddly", what=words)
+    return say("call_ended", title=block.text, outcome=outcome)
 
 
 def _indent(text: str, sign: str) -> list[str]:
     return [f"{sign}{line}" for line in strip_controls(text.strip("\n")).split("\n")] if text.strip() else []
 
 
-def _attachment_lines(parts: tuple[Part, ...]) -> list[str]:
-    named = [f"{part.mime}, {part.size:,} bytes" for part in parts if isinstance(part, Blob)]
-    named += [f"{part.mime} {part.uri}" for part in parts if isinstance(part, FileRef)]
+def _attachment_lines(data: Mapping[str, Any]) -> list[str]:
+    attachments = data.get("attachments", ())
+    named = [f"{each['mime']}, {each['size']:,} bytes" for each in attachments if "size" in each]
+    named += [f"{each['mime']} {each['uri']}" for each in attachments if "uri" in each]
     return [say("show_attached", what=one_line(each, _LINE_CHARS)) for each in named]
-
-
-def _first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line.strip(" *_#")), "").strip(" *_#")
 
 
 # --- JSON

@@ -77,7 +77,8 @@ def _show(command: SessionsCommand) -> str:
     from dragoman.sessions.transcript import read_transcript
 
     found = command.find()
-    transcript, short = read_transcript(command.read(found.path).entries), command.store.short_id(found.session_id)
+    entries, short = command.read(found.path).entries, command.store.short_id(found.session_id)
+    transcript = read_transcript(entries)
     called = [each for each in command.store.list() if each.parent == found.session_id]
     ids = command.store.short_ids([each.session_id for each in called] + [transcript.parent] * bool(transcript.parent))
     if command.as_json:
@@ -85,7 +86,7 @@ def _show(command: SessionsCommand) -> str:
         return jsontext.dumps({"id": short} | as_json(transcript) | {"subagents": subagents}) + "\n"
     by = [say("subagents.called_by", id=ids[transcript.parent])] if transcript.parent else []
     links = [say("subagents.session_link", id=ids[each.session_id], title=one_line(each.title, 100)) for each in reversed(called)]
-    return as_text(transcript) + "".join(f"{line}\n" for line in (*by, *links))
+    return as_text(entries) + "".join(f"{line}\n" for line in (*by, *links))
 
 
 # --- changing
