@@ -295,7 +295,7 @@ class Renderer:
             return
         from dragoman.conversation.passing import InnerView
 
-        inner = self._inner.setdefault(call_id, InnerView(self._calls[call_id][0], Renderer()))
+        inner = self._inner.setdefault(call_id, InnerView(self._calls[call_id][0], Renderer().take))
         for told in inner.take(event.event):
             self._tell(told)
 

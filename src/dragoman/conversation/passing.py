@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -28,9 +28,6 @@ from dragoman.values.events import (
     TurnEvent,
     UserCancelled,
 )
-
-if TYPE_CHECKING:
-    from dragoman.conversation.events import Renderer
 
 _STATES: dict[ToolState, ViewState] = {
     "validating": "waiting",
@@ -94,15 +91,16 @@ def _notice(text: str, weight: str) -> ViewEvent:
 
 
 class InnerView:
-    """A subagent at work in a call: its own blocks inside that of the call, and what it does now in a line."""
+    """A subagent at work in a call: its own blocks inside that of the call, and what it does now in a line. `show`: makes ViewEvents of its
+    events, as of any conversation."""
 
-    def __init__(self, call: str, renderer: Renderer) -> None:
+    def __init__(self, call: str, show: Callable[[TurnEvent], Sequence[ViewEvent]]) -> None:
         self._call = call
-        self._renderer = renderer
+        self._show = show
         self._work = InnerWork()
 
     def take(self, event: TurnEvent) -> Iterator[ViewEvent]:
-        for told in self._renderer.take(event):
+        for told in self._show(event):
             inside = f"{self._call}/{told.inside}" if told.inside else self._call
             yield msgspec.structs.replace(told, id=f"{self._call}/{told.id}", inside=inside, passing=True)
         if self._work.take(event):

@@ -279,13 +279,15 @@ class TranscriptReader:
             self._set(index, msgspec.structs.replace(step, rejected=entry.reason))
 
     def _start(self, entry: ToolStarted) -> None:
-        """From here on it may have had effects, even if its end is unknown."""
+        """From here on it may have had effects, even if its end is unknown; not where it only reads."""
         index, step = self._open(entry.call_id)
-        if step is not None and index not in self._done:
+        if step is None or index in self._done:
+            return
+        step = msgspec.structs.replace(step, started_ms=entry.timestamp_ms)
+        if not entry.read_only:
             call = msgspec.structs.replace(step.call, arguments=entry.arguments) if entry.arguments else step.call
-            outcome = step.outcome if entry.read_only else "unknown"
-            started_ms = entry.timestamp_ms
-            self._set(index, msgspec.structs.replace(step, call=call, outcome=outcome, outside=entry.outside, started_ms=started_ms))
+            step = msgspec.structs.replace(step, call=call, outcome="unknown", outside=entry.outside)
+        self._set(index, step)
 
     def _postpone(self, entry: ToolPostponed) -> None:
         index, step = self._open(entry.call_id)
