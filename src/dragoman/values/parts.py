@@ -261,7 +261,7 @@ _THOUGHT = re.compile(r"\*\*(.*?)\*\*", re.DOTALL)
 
 
 def parse_thought(text: str) -> tuple[str, str]:
-    """Subject and description of a thought that opens with a `**headline**`."""
+    """Part a thought that opens with a `**headline**` into its subject and its description (the documents' parseThought)."""
     match = _THOUGHT.search(text)
     if match is None:
         return "", text.strip()
