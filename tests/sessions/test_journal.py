@@ -20,7 +20,7 @@ from dragoman.base import private
 from dragoman.sessions.journal import SessionJournal
 from dragoman.sessions.log import read_log
 from dragoman.sessions.opening import create
-from dragoman.values.record import Entry, Titled
+from dragoman.values.record import Entry, Titled, ToolStarted
 from sessions.entries import SESSION, entry, some, started
 
 
@@ -394,3 +394,22 @@ print(json.dumps([data.endswith(b"\\n"), len(data) <= 10_000, fault, saved, jour
     assert (whole, within, fault, saved, saved_again) == (True, True, os.strerror(errno.EFBIG), False, True)
     assert len(told) == 2
     assert [each.seq for each in read_log(path).entries] == list(range(1, 51))
+
+
+def test_when_a_read_began_is_written_with_the_next_line_or_at_a_sync(path: Path) -> None:
+    """A write of its own would cost each call that only reads; nothing relies on it after a crash."""
+    begun = [ToolStarted(seq, 5, f"c{seq}", "read_file", read_only=True) for seq in (2, 3, 5)]
+    journal = create(path, started())
+    journal.append(begun[0])
+    journal.append(begun[1])
+    assert read_log(path).entries == some(1)
+    assert not journal.is_saved
+    journal.append(entry(4))
+    assert [each.seq for each in read_log(path).entries] == [1, 2, 3, 4]
+    journal.append(begun[2])
+    asyncio.run(journal.sync())
+    assert [each.seq for each in read_log(path).entries] == [1, 2, 3, 4, 5]
+    assert journal.is_saved
+    journal.append(ToolStarted(6, 5, "c6", "read_file", read_only=True))
+    journal.close()
+    assert [each.seq for each in read_log(path).entries] == [1, 2, 3, 4, 5, 6]

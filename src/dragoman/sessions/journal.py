@@ -17,7 +17,7 @@ from typing import Protocol
 from dragoman.base.private import sync_directory, sync_file, write_whole
 from dragoman.base.words import say
 from dragoman.sessions.log import encode_line
-from dragoman.values.record import Entry, Journal
+from dragoman.values.record import Entry, Journal, ToolStarted
 
 OnFault = Callable[[str], None]
 """Takes one line for the user: saving has stopped, or works again. `journal.fault` is up to date when it is called."""
@@ -101,7 +101,8 @@ class SharedSync(ABC):
             self._stop_saving(say("sessions.closed" if self._pid == os.getpid() else "sessions.forked"))
             return
         self._appended += 1
-        self._take(line)
+        # When a call that only reads began may wait for the next line: nobody relies on it after a crash, and a write costs time.
+        self._take(line, waits=isinstance(entry, ToolStarted) and entry.read_only)
 
     async def sync(self) -> None:
         """Returns when everything appended is on disk, or is known not to be: then `fault` says why.
@@ -142,7 +143,9 @@ class SharedSync(ABC):
         ...
 
     @abstractmethod
-    def _take(self, line: bytes) -> None: ...
+    def _take(self, line: bytes, *, waits: bool) -> None:
+        """Keep a line; one that waits may go to the file together with the next, or with a sync."""
+        ...
 
     @abstractmethod
     async def _save(self) -> None:
@@ -205,6 +208,8 @@ class SessionJournal(SharedSync):
         self._lines: list[bytes] = []
         """Everything not known to be on disk. Lines are dropped only after a sync: when one fails, earlier writes may be gone even though
         a later sync succeeds, and have to be written again."""
+        self._held = b""
+        """Lines that wait for the next one."""
         self._written = 0
         """How many of the lines are in the file."""
         self._unclean = False
@@ -213,7 +218,7 @@ class SessionJournal(SharedSync):
 
     @property
     def is_saved(self) -> bool:
-        return not self.fault and not self.lost and self._written == len(self._lines)
+        return not self.fault and not self.lost and self._written == len(self._lines) and not self._held
 
     @property
     def is_closed(self) -> bool:
@@ -221,11 +226,12 @@ class SessionJournal(SharedSync):
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._lines or self._directories or self.fault)
+        return bool(self._lines or self._held or self._directories or self.fault)
 
-    def _take(self, line: bytes) -> None:
-        self._lines.append(line)
-        self._write()
+    def _take(self, line: bytes, *, waits: bool) -> None:
+        self._held += line
+        if not waits:
+            self._write()
 
     def close(self) -> None:
         self._leave_to_parent()
@@ -247,12 +253,16 @@ class SessionJournal(SharedSync):
         os.close(self._descriptor)
         self._descriptor = -1
         self._lines.clear()
+        self._held = b""
         self._written = 0
 
     # --- writing
 
     def _write(self) -> None:
         """Write the lines that are not in the file yet, as far as possible. After a fault no partial line stays in the file."""
+        if self._held:
+            self._lines.append(self._held)
+            self._held = b""
         if self._written == len(self._lines) and not self._unclean and self._prepare is None:
             return
         try:

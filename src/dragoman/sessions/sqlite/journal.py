@@ -124,7 +124,7 @@ class SqliteJournal(SharedSync):
     def _has_work(self) -> bool:
         return bool(self._waiting or self.fault)
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, *, waits: bool) -> None:
         with self._guard:
             self._waiting.append(line)
         now_s = time.monotonic()
