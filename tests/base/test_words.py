@@ -124,6 +124,7 @@ def test_a_count_in_both_forms_is_given_as_a_number(key: str) -> None:
 
 
 TRANSLATED = (
+    "commands",
     "conversation",
     "results",
     "tui",
@@ -146,7 +147,7 @@ def test_the_conversation_is_complete_in_both_languages(table: str) -> None:
     assert {key for key in english if places_in(english[key]) != places_in(chinese[key])} == set()
 
 
-FRONT_ENDS = ("conversation.", "tui.", "mcp_servers.", "worktrees.", "stats.")
+FRONT_ENDS = ("commands.", "conversation.", "tui.", "mcp_servers.", "worktrees.", "stats.")
 """Tables of the program that are loaded alone: the first frame is drawn before the others are needed, few have MCP servers, and a worktree
 is seldom made."""
 OF_THE_PROGRAM = re.compile(
@@ -200,7 +201,7 @@ FLAGS_OF_OTHER_PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("command", ["run", *COMMANDS, "terminal"])
+@pytest.mark.parametrize("command", ["run", *COMMANDS])
 def test_every_command_has_a_help_that_fits_a_terminal(command: str) -> None:
     """In source lines of 120 columns; shown, at any width (tests/cli/test_columns.py)."""
     assert all(len(line) <= 120 for line in ENGLISH_HELP[command].splitlines())

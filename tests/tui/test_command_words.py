@@ -10,10 +10,8 @@ import pytest
 
 import dragoman as dm
 from dragoman.base.words import lookup, say
-from dragoman.base.words.en.conversation import TEXTS as ENGLISH
-from dragoman.base.words.zh.conversation import TEXTS as CHINESE
-from dragoman.conversation.slash import NAMES_ELSEWHERE
-from dragoman.tui.commands import LISTED, UNLISTED, LiveCommands
+from dragoman.conversation.commands import listed
+from dragoman.tui.commands import LiveCommands
 from dragoman.tui.completion import Menu, Suggestion
 from dragoman.tui.talk import LiveTalk
 from program import Place, service
@@ -31,17 +29,8 @@ def test_help_lists_every_command_in_the_users_language(place: Place) -> None:
         pane.keys("Enter")
         screen = pane.expect("/quit")
         shown = set(re.findall(r"^ +(/[a-z-]+) ", screen, re.MULTILINE))
-    told = {f"/{key.removeprefix('conversation.help_')}" for key in ENGLISH if key.startswith("conversation.help_")}
-    assert shown >= told - {"/sessions", "/cost", "/add-dir"}, sorted(told - shown)
-    assert {key for key in ENGLISH if key.startswith("conversation.help_")} <= CHINESE.keys()
-
-
-def test_every_command_is_listed_once_and_known_by_the_names_others_give_it() -> None:
-    talk = cast("LiveTalk", SimpleNamespace(screen=SimpleNamespace(message=print)))
-    names = LiveCommands(talk).names
-    assert sorted([*LISTED, *UNLISTED]) == sorted(names)
-    assert {*NAMES_ELSEWHERE.values()} <= {*names}
-    assert not {*NAMES_ELSEWHERE} & {*names}
+    told = {row.slash for row in listed("live")}
+    assert shown >= told - {"/sessions"}, sorted(told - shown)
 
 
 def test_what_another_program_calls_a_command_runs_it() -> None:

@@ -42,6 +42,27 @@ def test_a_slash_at_the_beginning_offers_commands() -> None:
     assert menu_for(written("/home/x"), COMMANDS, index()) is None
 
 
+def test_what_may_follow_a_command_is_offered() -> None:
+    def offered(text: str) -> list[str]:
+        return suggestions(menu_for(written(text), COMMANDS, index()))
+
+    assert offered("/approval ") == ["plan", "default", "auto-edit", "auto"]
+    assert offered("/effort m") == ["medium", "max"]
+    assert offered("/tools ") == offered("effort m") == offered("/approval plan m") == []
+
+
+def test_enter_sends_a_command_as_it_is_where_nothing_that_may_follow_was_begun_or_chosen() -> None:
+    """A blank behind `/approval`, as Tab leaves it, is no choice of what stands first in the menu."""
+    menu = menu_for(composer := written("/approval "), COMMANDS, index())
+    assert menu is not None
+    assert menu.is_written(composer)
+    menu.move(1)
+    assert not menu.is_written(composer)
+    begun = menu_for(composer := written("/approval pl"), COMMANDS, index())
+    assert begun is not None
+    assert not begun.is_written(composer)
+
+
 def test_an_at_sign_offers_files_the_best_first() -> None:
     files = index("docs/calc.md", "src/calc.py", "src/calculator/main.py", "tests/test_calc.py", "misc/recalc.txt")
     found = suggestions(menu_for(written("compare @calc"), COMMANDS, files))

@@ -1,7 +1,7 @@
 """What a shell can complete: commands, actions, options and their values.
 
-Everything comes from the tables by which the command line is parsed (arguments.OPTIONS, the ACTIONS of a command) and from the help texts,
-so a new command or option is completed without being named here.
+Everything comes from the rows of commands, the tables by which the command line is parsed (arguments.OPTIONS, the ACTIONS of a command) and
+the help texts, so a new command or option is completed without being named here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Literal, NamedTuple
 
 from dragoman.app.arguments import COMMANDS, OPTIONS
 from dragoman.base.graphemes import fit
+from dragoman.cli.program import PRINTING_COMMANDS
 from dragoman.conversation.actions import Action
+from dragoman.conversation.commands import Kind, Operand, commands_of
 from dragoman.conversation.help_texts import help_for
 
 SHELLS = ("bash", "zsh", "fish")
-Kind = Literal["", "files", "directories", "models", "sessions", "weights"]
-"""What a word can be, where the tables do not list its values. The last three are asked of the program."""
 
 _VALUES: dict[str, Kind] = {
     "model": "models",
@@ -32,10 +32,6 @@ _VALUES: dict[str, Kind] = {
     "source": "files",
 }
 """Key of an option → its values."""
-_OPERANDS: dict[tuple[str, str], Kind] = {("sessions", "ID"): "sessions", ("sessions", "FILE"): "files", ("models", "NAME"): "weights"}
-"""Command and operand of an action → what it is."""
-_WORDS: dict[str, Kind] = {"context": "sessions", "serve-local": "files", "trust": "directories"}
-"""Command → what may follow it, and each of its actions, beside these."""
 _DESCRIPTION_COLUMNS = 60
 
 
@@ -80,23 +76,28 @@ def _completed(command: str) -> CompletedCommand:
     shown = [Word(name, about.get(name, "")) for name in actions if command != "completions" or name in SHELLS]
     if command == "sessions":
         shown.append(Word("resume", about.get("resume", "")))  # the program takes it for --resume
-    operands = {name: _OPERANDS.get((command, action.operand), _WORDS.get(command, "")) for name, action in actions.items()}
+    operands = {name: _kind_of(action.operand, command) for name, action in actions.items()}
     if command == "sessions":
         operands["resume"] = "sessions"
-    return CompletedCommand(command, _summary(text), _options_of(command, text), tuple(shown), _WORDS.get(command, ""), operands)
+    return CompletedCommand(command, _summary(text), _options_of(command, text), tuple(shown), _kind_of("", command), operands)
 
 
 def _actions_of(command: str) -> dict[str, Action[object]]:
-    """The table of its module, which has the command's name, or that and `_command`. Not every command has actions."""
-    for name in (command.replace("-", "_"), f"{command}_command"):
-        for room in ("conversation.pages", "cli"):
-            try:
-                module = import_module(f"dragoman.{room}.{name}")
-            except ModuleNotFoundError:
-                continue
-            if hasattr(module, "ACTIONS"):
-                return module.ACTIONS
-    return {}
+    """The table of its module; two commands in one module have a table each. Not every command has actions."""
+    module = import_module(f"dragoman.{PRINTING_COMMANDS[command][0]}") if command in PRINTING_COMMANDS else None
+    return getattr(module, f"{command.upper()}_ACTIONS", None) or getattr(module, "ACTIONS", {})
+
+
+def _kind_of(operand: str, command: str) -> Kind:
+    """What an action asks for; or what may follow the command itself, and each of its actions, beside these."""
+    operands = _operands_of(command)
+    of_action = next((each for each in operands if operand and each.behind == "actions" and each.name == operand), None)
+    found = of_action or next((each for each in operands if each.behind == "shell"), None)
+    return found.completes if found is not None else ""
+
+
+def _operands_of(command: str) -> tuple[Operand, ...]:
+    return next((each.operands for each in commands_of("shell") if each.name == command), ())
 
 
 def _options_of(command: str, text: str) -> tuple[CompletedOption, ...]:

@@ -133,48 +133,6 @@ CHINESE_HELP["doctor"] = """\
   -h, --help               本说明
 """
 
-CHINESE_HELP["terminal"] = """\
-/help              本说明
-/model [NAME]      显示模型，或更换模型
-/retry             失败后重试
-/approval [MODE]   plan：只读取；default：编辑先询问，命令在写入之前询问；auto-edit：工作区内的编辑直接运行；
-                   auto：命令也直接运行，但只在沙箱中
-/approvals         列出您在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销；
-                   /approvals list：所有文件夹中的
-/sandbox           命令受到什么限制；write on|off：不经询问即可写入工作区；port N [close]：让您的浏览器能访问
-                   沙箱中服务器的端口；off、on：仅本次会话
-/directory [add PATH]
-                   列出模型可以工作的目录，或添加一个
-/clear             重新开始：模型忘掉所说的内容；会话文件会保留
-/tools             列出模型可用的工具
-/skills            列出现有的技能；/NAME 启用一个
-/hooks             列出钩子；/hooks approve [ID]：同意此项目的钩子
-/mcp               列出 MCP 服务器及其状态；/mcp approve NAME：同意一个
-/agents            列出模型可以调用的子代理
-/usage             目前的 token 和费用
-/stats             此会话的数字：模型、缓存、工具、时间
-/context           下一个请求的内容及各条目的编号；/context drop N、keep N 或 undo N；
-                   还有 simulate、--request、--at N、--all，同 dragoman context
-/compress [FOCUS]  现在总结较早的消息；/prune：现在移除所有过时的结果
-/search QUERY      亲自搜索网络；模型会在您下一次提问时读到结果
-/resume [ID]       列出会话，或继续另一个；/new：新会话；/fork [N]：到条目 N 为止的副本
-/rename TITLE      给此会话命名
-/effort [LEVEL]    模型思考多少：off、low、medium、high、max
-/undo [--force]    将文件恢复到上次运行之前
-/rewind N          回到条目 N；不删除任何内容
-/export [FILE]     将此会话写入文件：.md、.html、.json
-/sessions          列出会话；还有 show、search、fork、export 等，同 dragoman sessions
-/models [NAME]     列出模型；/models pull NAME，/models remove NAME
-/config            所有设置及其来源
-/bug               故障报告应写明的内容
-/ps                列出在后台运行的命令；/stop ID 结束一个
-/quit              离开；Ctrl-D 或两次 Ctrl-C 也可以
-
-以反斜杠结尾的行在下一行继续；粘贴的多行保持在一起。//text 把 /text 发给模型；路径按原样发送。
-文件中的命令和技能列在下面；内置命令优先于同名的文件。
-Ctrl-C 或 Esc 停止运行。上下方向键取回先前的提示。
-"""
-
 CHINESE_HELP["sessions"] = """\
 用法： dragoman sessions [list] [--all]       此文件夹的会话，或所有文件夹的会话
        dragoman sessions resume [ID]          继续会话，同 dragoman --resume [ID]

@@ -143,49 +143,6 @@ images, the prompt cache, searching …) and shows what worked. It names the mos
   -h, --help               this text
 """
 
-ENGLISH_HELP["terminal"] = """\
-/help              this text
-/model [NAME]      show the model, or change it
-/retry             try again after a failure
-/approval [MODE]   plan: reading only; default: edits ask first, commands before they write;
-                   auto-edit: edits inside the workspace run; auto: commands run too, inside a sandbox alone
-/approvals         list what you allowed in this session and for this folder; /approvals revoke ID takes it back;
-                   /approvals list: in every folder
-/sandbox           what holds commands; write on|off: write in the workspace without asking; port N [close]: open a
-                   port of a server in the sandbox to your browser; off, on: for this session
-/directory [add PATH]
-                   list the directories the model may work in, or add one
-/clear             start afresh: the model forgets what was said; the session's file keeps it
-/tools             list the tools the model can use
-/skills            list the skills; /NAME activates one
-/hooks             list the hooks; /hooks approve [ID]: approve those of this project
-/mcp               list the MCP servers and their state; /mcp approve NAME: approve one
-/agents            list the subagents the model can call
-/usage             tokens and cost so far
-/stats             this session in numbers: models, cache, tools, time
-/context           what the next request contains, with the number of each entry; /context drop N, keep N or undo N;
-                   also simulate, --request, --at N, --all, as dragoman context
-/compress [FOCUS]  summarise the older messages now; /prune: remove all outdated results now
-/search QUERY      search the web yourself; the model reads with your next prompt what was found
-/resume [ID]       list the sessions, or continue another; /new: a new one; /fork [N]: a copy, up to entry N
-/rename TITLE      a title for this session
-/effort [LEVEL]    how much the model thinks: off, low, medium, high, max
-/undo [--force]    put files back as before the last run
-/rewind N          back to entry N; nothing is deleted
-/export [FILE]     write this session to a file: .md, .html, .json
-/sessions          list the sessions; also show, search, fork, export …, as dragoman sessions
-/models [NAME]     list the models; /models pull NAME, /models remove NAME
-/config            every setting, and where it comes from
-/bug               what to write into a bug report
-/ps                list commands that run in the background; /stop ID ends one
-/quit              leave; so do Ctrl-D, and Ctrl-C twice
-
-A line that ends with a backslash continues on the next; pasted lines stay together. //text sends /text to the
-model; a path is sent as it is. Commands that lie in files and skills are listed below; a built-in command comes
-before a file of the same name.
-Ctrl-C or Esc stops a run. Up and Down recall earlier prompts.
-"""
-
 ENGLISH_HELP["sessions"] = """\
 usage: dragoman sessions [list] [--all]       this folder's sessions, or those of every folder
        dragoman sessions resume [ID]          continue a session, as dragoman --resume [ID] does

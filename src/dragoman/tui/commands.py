@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
 from dragoman.base.words import choose_language, say
+from dragoman.conversation.command_pages import help_groups
 from dragoman.conversation.slash import SlashCommands
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
@@ -22,46 +21,16 @@ if TYPE_CHECKING:
 
 LANGUAGES = ("en", "zh")
 SHORT_LINES = 12
-UNLISTED = frozenset(("/exit", "/cost", "/add-dir"))
-"""Other names of commands that have one: they work, and are not listed."""
-GROUPS = {
-    "model": ("/model", "/models", "/effort", "/usage", "/stats"),
-    "context": ("/context", "/search", "/compress", "/prune", "/memory"),
-    "session": ("/new", "/clear", "/resume", "/rewind", "/retry", "/fork", "/rename", "/copy", "/export", "/import", "/sessions"),
-    "files": ("/diff", "/undo", "/todo", "/ps", "/stop", "/directory", "/init"),
-    "allowed": ("/approval", "/approvals", "/sandbox", "/trust"),
-    "brought": ("/tools", "/mcp", "/skills", "/hooks", "/agents"),
-    "program": ("/help", "/keys", "/config", "/theme", "/lang", "/bug", "/quit"),
-}
-"""The order in which commands are listed, by what they are about."""
-LISTED = tuple(dict.fromkeys(("/help", *(name for names in GROUPS.values() for name in names))))
-"""The order in which they are offered while one types."""
 
 
 class LiveCommands(SlashCommands):
     """The slash commands of the live conversation."""
 
+    place = "live"
+
     def __init__(self, conversation: LiveTalk) -> None:
         super().__init__(conversation)
         self._live = conversation
-        own: dict[str, Callable[[str], None]] = {
-            "/help": self._list_commands,
-            "/model": self._pick_model,
-            "/agents": self._live_agents,
-            "/diff": lambda rest: self._live.show_diffs(),
-            "/copy": self._copy,
-            "/keys": self._keys,
-            "/theme": self._theme,
-            "/lang": self._lang,
-            "/import": self._import,
-            "/todo": lambda rest: self._settings().show_todo(self._live),
-            "/memory": lambda rest: self._settings().show_memory(self._live),
-            "/init": lambda rest: self._live.ask(self._settings().INIT_PROMPT),
-            "/trust": lambda rest: self._settings().show_trust(self._live, rest),
-            "/add-dir": lambda rest: self._directory(f"add {rest}"),
-            "/cost": self._usage,
-        }
-        self._commands = {**self._commands, **own}
 
     def run(self, line: str) -> None:
         try:
@@ -69,15 +38,15 @@ class LiveCommands(SlashCommands):
         except DragomanError as error:
             self._say(say("run_failed", message=error), "red")
 
-    def _list_commands(self, rest: str) -> None:
+    def do_help(self, rest: str) -> None:
         screen = self._live.screen
-        for group, names in GROUPS.items():
-            screen.line(say(f"conversation.group_{group}"), "bold")
-            for name in names:
-                screen.line(f"  {name:12} {say(f'conversation.help_{name[1:]}')}")
+        for heading, rows in help_groups(self.place):
+            screen.line(heading, "bold")
+            for command, about in rows:
+                screen.line(f"  {command.slash:12} {about}")
         self._list_file_commands()
         screen.line("")
-        self._keys(rest)
+        self.do_keys(rest)
 
     def _show_found(self, text: str) -> None:
         """The answer is Markdown, as a model's; its sources stay one in a line."""
@@ -88,23 +57,23 @@ class LiveCommands(SlashCommands):
         if heading:
             self._live.screen.page(f"\nSources:\n{sources}")
 
-    def _clear(self, rest: str) -> None:
-        super()._clear(rest)
+    def do_clear(self, rest: str) -> None:
+        self._call_shared("clear", rest)
         self._live.note_context()
 
-    def _sandbox(self, rest: str) -> None:
+    def do_sandbox(self, rest: str) -> None:
         """Beside a run too: a server that it has started may be opened meanwhile."""
-        from dragoman.conversation.pages.sandbox_slash import run_sandbox_words
+        from dragoman.conversation.pages.sandbox_slash import sandbox
 
-        self._live.start_beside(run_sandbox_words(self._live, rest))
+        self._live.start_beside(sandbox(self._live, rest))
 
     # --- subagents
 
-    def _live_agents(self, rest: str) -> None:
+    def do_agents(self, rest: str) -> None:
         """List the subagents and those at work; `stop NUMBER` ends one that is at work."""
         if rest:
             return self._stop_agent(rest)
-        self._agents(rest)
+        self._call_shared("agents", rest)
         for number, (_, title, state) in enumerate(self._live.at_work, 1):
             self._live.screen.line(say("subagents.running", number=str(number), title=one_line(title, 100), state=state))
 
@@ -118,61 +87,59 @@ class LiveCommands(SlashCommands):
             return self._say(say("conversation.no_such_agent", number=number.strip()[:20]), "yellow")
         self._say(say("subagents.stopped", title=one_line(running[chosen - 1][1], 100)))
 
-    @staticmethod
-    def _settings() -> ModuleType:
-        """Loaded when one of its commands is used."""
-        from dragoman.tui import settings_commands
-
-        return settings_commands
-
     # --- lists to pick from
 
-    def _pick_model(self, rest: str) -> None:
+    def do_model(self, rest: str) -> None:
         if rest:
             return self._live.change_model(rest)
         from dragoman.tui.pickers import pick_model
 
         pick_model(self._live)
 
-    def _resume(self, rest: str) -> None:
+    def do_resume(self, rest: str) -> None:
         if rest:
-            return super()._resume(rest)
+            return super().do_resume(rest)
         from dragoman.tui.session_picker import pick_session
 
         pick_session(self._live)
 
-    def _rename(self, rest: str) -> None:
-        super()._rename(rest)
+    def do_rename(self, rest: str) -> None:
+        self._call_shared("rename", rest)
         self._live.show_title()
 
-    def _effort(self, rest: str) -> None:
+    def do_effort(self, rest: str) -> None:
         if rest:
-            return super()._effort(rest)
-        self._settings().choose_effort(self._live, super()._effort)
+            return self._call_shared("effort", rest)
+        from dragoman.tui.settings_commands import choose_effort
 
-    def _rewind(self, rest: str) -> None:
+        choose_effort(self._live, self.do_effort)
+
+    def do_rewind(self, rest: str) -> None:
         if rest:
-            super()._rewind(rest)
+            self._call_shared("rewind", rest)
             return self._live.note_context()
         from dragoman.tui.pickers import pick_prompt
 
         pick_prompt(self._live)
 
-    def _context(self, rest: str) -> None:
+    def do_context(self, rest: str) -> None:
         if rest or not self._live.agent.history.view.messages:  # before the first prompt: what it will begin with
-            super()._context(rest)
+            self._call_shared("context", rest)
             return self._live.note_context()
         from dragoman.tui.context_list import show_context
 
         show_context(self._live)
 
+    def do_prune(self, rest: str) -> None:
+        self.do_context("prune")
+
     # --- what subcommands of the program do
 
-    def _sessions(self, rest: str) -> None:
+    def do_sessions(self, rest: str) -> None:
         action, _, session_id = rest.partition(" ")
         if not rest or action == "resume":
-            return self._resume(session_id.strip())
-        super()._sessions(rest)
+            return self.do_resume(session_id.strip())
+        self._call_shared("sessions", rest)
         self._live.note_context()
 
     def _pull_model(self, rest: str) -> None:
@@ -190,7 +157,7 @@ class LiveCommands(SlashCommands):
 
     # --- sessions and files
 
-    def _import(self, rest: str) -> None:
+    def do_import(self, rest: str) -> None:
         from dragoman.tui.session_picker import import_and_open
 
         if not rest:
@@ -198,7 +165,7 @@ class LiveCommands(SlashCommands):
             return
         import_and_open(self._live, os.path.join(self._live.setup.workspace, os.path.expanduser(rest)))
 
-    def _copy(self, rest: str) -> None:
+    def do_copy(self, rest: str) -> None:
         """Through the terminal (OSC 52), which works over a network too, and programs of the desktop. With a number, one code block of the
         answer."""
         text = self._live.last_answer
@@ -216,10 +183,35 @@ class LiveCommands(SlashCommands):
         self._live.canvas.terminal.write(f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07")
         self._say(say("conversation.copied", count=len(text)))
 
-    def _keys(self, rest: str) -> None:
+    def do_diff(self, rest: str) -> None:
+        self._live.show_diffs()
+
+    def do_keys(self, rest: str) -> None:
         self._live.screen.page(say("conversation.keys_page"))
 
-    def _theme(self, rest: str) -> None:
+    # --- how things are set
+
+    def do_init(self, rest: str) -> None:
+        from dragoman.tui.settings_commands import INIT_PROMPT
+
+        self._live.ask(INIT_PROMPT)
+
+    def do_memory(self, rest: str) -> None:
+        from dragoman.tui.settings_commands import show_memory
+
+        show_memory(self._live)
+
+    def do_todo(self, rest: str) -> None:
+        from dragoman.tui.settings_commands import show_todo
+
+        show_todo(self._live)
+
+    def do_trust(self, rest: str) -> None:
+        from dragoman.tui.settings_commands import show_trust
+
+        show_trust(self._live, rest)
+
+    def do_theme(self, rest: str) -> None:
         """For this conversation; the configuration has it for good."""
         names = ("auto", *(name for name in NAMES if name != "none"))
         if rest not in names:
@@ -228,7 +220,7 @@ class LiveCommands(SlashCommands):
         self._live.canvas.theme = choose_theme(os.environ, rest)
         self._say(say("conversation.theme_is", name=self._live.canvas.theme.name))
 
-    def _lang(self, rest: str) -> None:
+    def do_lang(self, rest: str) -> None:
         if rest not in LANGUAGES:
             self._say(say("conversation.languages", names=", ".join(LANGUAGES)))
             return

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dragoman.base.graphemes import width as cells_of
 from dragoman.base.words import say
+from dragoman.conversation.command_pages import choices_after
 from dragoman.tools import ripgrep
 from dragoman.tools.ripgrep import find_ripgrep, limit_memory
 from dragoman.tools.workspace import ToolRefusal
@@ -25,8 +26,6 @@ SEARCH_S = 0.04
 _MOST_RANKED = 4_000
 _OPEN_QUOTE = re.compile(r'(?<!\w)(@"([^"\n]*))\Z')
 _BYTES_PER_TOKEN = 4
-_ARGUMENTS = {"/sandbox": ("write on", "write off", "port", "off", "on")}
-"""What may follow a command."""
 AGE_S = 30.0
 """After this time the files are listed again when somebody asks."""
 
@@ -49,7 +48,9 @@ class Menu:
         self.chosen = 0
 
     def is_written(self, composer: Composer) -> bool:
-        """Whether the chosen one stands there already."""
+        """Whether the chosen one stands there already; or nothing does, and nobody has chosen: it is sent as it is."""
+        if composer.caret == self._start and not self.chosen:
+            return True
         return composer.text[self._start : composer.caret] == self.suggestions[self.chosen].text
 
     def move(self, by: int) -> None:
@@ -88,8 +89,8 @@ def menu_for(composer: Composer, commands: Mapping[str, str], files: FileIndex) 
     start, word = composer.word_before_caret()
     if start == 0 and word.startswith("/") and "\n" not in composer.text:
         return _menu(start, [Suggestion(name, help) for name, help in matching_commands(commands, word)])
-    if suggested := _ARGUMENTS.get(composer.text[:start].strip()):
-        return _menu(start, [Suggestion(each, say(f"conversation.sandbox_{each}")) for each in suggested if each.startswith(word)])
+    if composer.text.startswith("/") and (rows := choices_after(composer.text[:start].strip(), "live")):
+        return _menu(start, [Suggestion(choice, about) for choice, about in rows if choice.startswith(word)])
     if quoted := _OPEN_QUOTE.search(composer.text, 0, composer.caret):
         return _files_menu(quoted.start(1), quoted[2], files, is_quoted=True)
     at = word.rfind("@")

@@ -88,11 +88,11 @@ class _ContextList:
 
     def _print(self, words: str) -> bool:
         """What `dragoman context` says of it, to be read; then the list comes back."""
-        from dragoman.conversation.pages.context_slash import run_context_words
+        from dragoman.conversation.pages.context_slash import context
 
         canvas = self._conversation.canvas
         try:
-            printed = run_context_words(self._conversation, words, canvas.columns - 1)
+            printed = context(self._conversation, words, canvas.columns - 1)
         except DragomanError as error:
             self._picker.hint = str(error)
             return True

@@ -15,6 +15,7 @@ from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, t
 from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
 from dragoman.base.words import say
+from dragoman.conversation.command_pages import menu_rows
 from dragoman.conversation.questions import Intend, Questions
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
@@ -25,7 +26,7 @@ from dragoman.tui.asking import LiveDialog, Printer
 from dragoman.tui.bindings import bind_keys
 from dragoman.tui.calls import Folded
 from dragoman.tui.canvas import Canvas
-from dragoman.tui.commands import LISTED, LiveCommands
+from dragoman.tui.commands import LiveCommands
 from dragoman.tui.completion import FileIndex
 from dragoman.tui.diff import find_diff
 from dragoman.tui.elsewhere import FromElsewhere
@@ -296,10 +297,9 @@ class LiveConversation:
         self.canvas.request()
 
     def _command_help(self) -> Mapping[str, str]:
-        built_in = {name: say(f"conversation.help_{name[1:]}") for name in LISTED}
         if not self._prompt.composer.text.startswith("/"):
-            return built_in
-        return {**built_in, **self._in_files.rows(self.setup, LiveCommands(self).names)}
+            return {}
+        return {**menu_rows("live"), **self._in_files.rows(self.setup, LiveCommands(self).names)}
 
     # --- what is sent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.base.words import say
+from dragoman.conversation.commands import find_command
 from dragoman.conversation.slash import begins_with_path
 from dragoman.tui import cells
 from dragoman.tui.commands import LiveCommands
@@ -16,34 +17,6 @@ from dragoman.values.messages import Blob, FileRef
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
-
-_ANY_TIME = frozenset(
-    (
-        *(
-            "/help",
-            "/usage",
-            "/cost",
-            "/todo",
-            "/stats",
-            "/bug",
-            "/tools",
-            "/skills",
-            "/hooks",
-            "/agents",
-            "/approval",
-            "/approvals",
-            "/directory",
-            "/sandbox",
-            "/mcp",
-        ),
-        *("/quit", "/exit"),
-    )
-)
-"""Commands that work while a run is under way; the others wait for its end."""
-_AFTER_IT = (["/sandbox", "off"], ["/sandbox", "on"])
-"""What would change the boundary under a run waits for its end."""
-_LISTS = frozenset(("/model", "/resume", "/sessions", "/rewind", "/context", "/diff", "/effort", "/config", "/memory"))
-"""Commands that open a list: of them nothing stays on the screen."""
 
 
 class Sending:
@@ -61,7 +34,7 @@ class Sending:
         if not self._talk.is_busy:
             return self.submit(text)
         is_command = text.startswith(("/", "!")) and not text.startswith("//") and not begins_with_path(text)
-        if is_command and text.split(maxsplit=1)[0] in _ANY_TIME and text.split()[:2] not in _AFTER_IT:
+        if is_command and _may_run_now(text.split()):
             self.run_command(text)
         elif queued or is_command or not self._turns.can_steer:
             self._turns.queue(text)
@@ -86,7 +59,7 @@ class Sending:
                 return True
             if begins_with_path(text):
                 return False
-        is_list = text.strip() in _LISTS
+        is_list = _opens_list(text.strip())
         if not is_list:
             self.show(text)
         commands.run(text)
@@ -126,3 +99,14 @@ class Sending:
             are_images = all(part.mime.startswith("image/") for part in media)
             self._talk.screen.message(say("conversation.images_sent" if are_images else "conversation.files_sent", count=len(media)), "dim")
         return media
+
+
+def _may_run_now(words: list[str]) -> bool:
+    """During a run; a file's command of the name that another program gives one of ours is a prompt, and waits."""
+    command = find_command(words[0], "live")
+    return command is not None and command.slash == words[0] and not command.waits(words)
+
+
+def _opens_list(line: str) -> bool:
+    command = find_command(line, "live")
+    return command is not None and command.slash == line and command.opens_list

@@ -19,7 +19,12 @@ _SHOWN = ("TERM", "TERM_PROGRAM", "COLORTERM", "LANG", "LC_ALL", "NO_COLOR")
 """Variables that say how a terminal shows things; no other is looked at."""
 
 
-def report_lines(talk: Talk) -> list[str]:
+def bug(talk: Talk, rest: str) -> None:
+    for line in _report_lines(talk):
+        talk.screen.line(line)
+
+
+def _report_lines(talk: Talk) -> list[str]:
     agent, setup = talk.agent, talk.setup
     variables = [f"{name}={one_line(os.environ[name], 40)}" for name in _SHOWN if os.environ.get(name)]
     inside = [name for name in ("TMUX", "STY", "SSH_CONNECTION") if os.environ.get(name)]

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 CHANGES = ("compress", "prune", "keep", "drop", "undo")
 
 
-def run_context_words(talk: Talk, rest: str, columns: int) -> Printed | None:
-    """The text to show; None if it runs in the background and reports when it is done. Raises DragomanError."""
+def context(talk: Talk, rest: str, columns: int = 0) -> Printed | None:
+    """The text to show; None if it runs in the background and reports when it is done. 0 columns: as wide as the conversation. Raises
+    DragomanError."""
+    columns = columns or talk.screen.columns
     options = parse_line(talk.setup, "context", rest)
     if options.help:
         return run_subcommand(options, columns)
@@ -58,11 +60,12 @@ def _change(talk: Talk, words: Words, options: Options) -> Printed | None:
     return Printed(say(f"context_chosen_{words.action}", entry=words.entry, before=before, after=agent.plan().tokens), ())
 
 
-async def compress(talk: Talk, focus: str) -> None:
+async def compress(talk: Talk, rest: str) -> None:
+    """What is to be kept may be named."""
     from dragoman.conversation.pages.context_change import compression_words
 
     talk.show_progress(say("compressing", model=talk.agent.model))
-    talk.screen.message(compression_words(await talk.agent.compress(focus)))
+    talk.screen.message(compression_words(await talk.agent.compress(rest)))
 
 
 def _page(talk: Talk, columns: int, *, everything: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from dragoman.app.mcp import AgentServers
 from dragoman.app.mcp_prompts import prompt_names
@@ -15,9 +16,17 @@ from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.values.errors import InputError
 
+if TYPE_CHECKING:
+    from dragoman.conversation.talk import Talk
 
-def run_slash(setup: Setup, agent: Agent, words: list[str]) -> list[str]:
-    """The lines to show. Raises InputError."""
+
+def mcp(talk: Talk, rest: str) -> None:
+    for line in _lines_to_show(talk.setup, talk.agent, rest.split()):
+        talk.screen.line(line)
+
+
+def _lines_to_show(setup: Setup, agent: Agent, words: list[str]) -> list[str]:
+    """Raises InputError."""
     servers: AgentServers | None = agent.beside.get("mcp")
     problems = one_for_each_file((*setup.wrong_files, *(servers.found.problems if servers is not None else ())))
     if servers is None or not servers.found.servers:

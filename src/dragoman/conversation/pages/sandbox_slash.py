@@ -12,7 +12,7 @@ from dragoman.values.errors import InputError
 MAX_PORT = 65_535
 
 
-async def run_sandbox_words(talk: Talk, rest: str) -> None:
+async def sandbox(talk: Talk, rest: str) -> None:
     """Show or change, and say so."""
     await find_boundary(talk.agent)
     try:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk
 
 
-def run_session_words(talk: Talk, rest: str, columns: int) -> Printed:
+def sessions(talk: Talk, rest: str) -> Printed:
     """What it says. Raises DragomanError."""
+    columns = talk.screen.columns
     options = parse_words(talk.setup, "sessions", rest)
     if options.words == ("show",) and not options.help:
         options = msgspec.structs.replace(options, words=("show", talk.agent.session_id))
@@ -28,9 +29,9 @@ def run_session_words(talk: Talk, rest: str, columns: int) -> Printed:
     if options.help or not session_id or not _is_here(talk, session_id):
         return run_subcommand(options, columns)
     if action == "rewind" and options.to is not None:
-        return Printed(rewind(talk, options.to), ())
+        return Printed(_rewind(talk, options.to), ())
     if action == "undo":
-        return Printed(undo(talk, force=options.force), ())
+        return Printed(_undo(talk, force=options.force), ())
     if action == "delete":
         raise InputError(say("conversation.session_is_open"))
     return run_subcommand(options, columns)
@@ -40,12 +41,22 @@ def _is_here(talk: Talk, session_id: str) -> bool:
     return session_id == "latest" or bool(named_by(session_id, [talk.agent.session_id]))
 
 
-def rewind(talk: Talk, seq: int) -> str:
+def rewind(talk: Talk, rest: str) -> str:
+    return _rewind(talk, _entry_number(rest))
+
+
+def _rewind(talk: Talk, seq: int) -> str:
     talk.agent.rewind(seq)
     return say("conversation.rewound_to", seq=seq)
 
 
-def undo(talk: Talk, *, force: bool) -> str:
+def undo(talk: Talk, rest: str) -> str:
+    if rest not in ("", "--force"):
+        raise InputError(say("unknown_option", name=rest[:40], hint=""))
+    return _undo(talk, force=bool(rest))
+
+
+def _undo(talk: Talk, *, force: bool) -> str:
     paths = [path_inside(path, talk.setup.workspace) for path in talk.agent.undo(force=force)]
     return "\n".join(say("undo_restored", path=path) for path in paths) or say("conversation.nothing_undone")
 
@@ -71,17 +82,17 @@ def open_named(talk: Talk, session_id: str) -> None:
     talk.start(talk.open_session(msgspec.structs.replace(talk.setup, options=options)))
 
 
-def open_new(talk: Talk) -> None:
+def new(talk: Talk, rest: str) -> None:
     """With the model of this conversation, whatever it was begun with."""
     options = msgspec.structs.replace(talk.setup.options, resume=None)
     talk.start(talk.open_session(msgspec.structs.replace(talk.setup, options=options, choice=Choice(talk.model, "/model"))))
 
 
-def open_copy(talk: Talk, rest: str) -> str:
+def fork(talk: Talk, rest: str) -> str:
     """Go on in a copy, up to an entry if one is named; the session itself stays as it is. Returns how to come back to it. Raises
     InputError."""
     entries, store = talk.agent.history.entries, talk.store
-    at = entry_number(rest) if rest else None
+    at = _entry_number(rest) if rest else None
     if at is not None and not any(entry.seq == at for entry in entries):
         raise InputError(say("loop.no_entry", seq=at, last=entries[-1].seq if entries else 0))
     if talk.agent.session_id not in store.ids():
@@ -92,14 +103,14 @@ def open_copy(talk: Talk, rest: str) -> str:
     return say("conversation.forked", id=original)
 
 
-def rename(talk: Talk, title: str) -> str:
-    if not title:
+def rename(talk: Talk, rest: str) -> str:
+    if not rest:
         raise InputError(say("conversation.rename_usage"))
-    talk.agent.history.title(" ".join(title.split())[:200])
-    return say("conversation.renamed", title=title)
+    talk.agent.history.title(" ".join(rest.split())[:200])
+    return say("conversation.renamed", title=rest)
 
 
-def entry_number(word: str) -> int:
+def _entry_number(word: str) -> int:
     if not (word.isascii() and word.isdecimal()) or len(word) > 9:
         raise InputError(say("conversation.entry_number"))
     return int(word)

@@ -28,11 +28,11 @@ _KINDS = ("skills", "commands", "agents", "hooks", "mcp", "memory")
 
 
 def run_skills(options: Options) -> Output:
-    return _run(options, SKILL_ACTIONS, "skills")
+    return _run(options, SKILLS_ACTIONS, "skills")
 
 
 def run_plugins(options: Options) -> Output:
-    return _run(options, PLUGIN_ACTIONS, "plugins")
+    return _run(options, PLUGINS_ACTIONS, "plugins")
 
 
 def _run(options: Options, actions: dict[str, Action[Options]], command: str) -> Output:
@@ -156,9 +156,8 @@ def _json(value: dict[str, Any], problems: Collection[SourceProblem], notices: C
     return jsontext.dumps({**value, "problems": told}) + "\n"
 
 
-SKILL_ACTIONS: dict[str, Action[Options]] = {
+SKILLS_ACTIONS: dict[str, Action[Options]] = {
     "list": Action(_list_skills, options=("trust",)),
     "show": Action(_show_skill, "NAME", ("trust",)),
 }
-PLUGIN_ACTIONS: dict[str, Action[Options]] = {"list": Action(_list_plugins, options=("trust",))}
-ACTIONS = SKILL_ACTIONS
+PLUGINS_ACTIONS: dict[str, Action[Options]] = {"list": Action(_list_plugins, options=("trust",))}
