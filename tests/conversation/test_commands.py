@@ -104,44 +104,44 @@ def test_every_sentence_has_its_row() -> None:
         assert {name for key in keys for name in re.findall(r"^commands\.(?:help|more)_(.+)", key)} == listed
 
 
-NOW = Command("now", "program", "pages.work_slash:now")
-FUNCTION = "def now(talk: Talk, rest: str) -> str:\n    return time.ctime()\n"
+PLANTED = Command("planted", "program", "pages.work_slash:planted")
+FUNCTION = "def planted(talk: Talk, rest: str) -> str:\n    return time.ctime()\n"
 
 
 def test_a_row_without_a_function_is_named() -> None:
-    (problem,) = set(rows_without_function([NOW]))
-    assert "/now: pages.work_slash:now" in problem
-    assert list(rows_without_function([Command("now", "program", where=commands.LIVE)])) == [
-        "/now: LiveCommands has no do_now, and the row names no function"
+    (problem,) = set(rows_without_function([PLANTED]))
+    assert "/planted: pages.work_slash:planted" in problem
+    assert list(rows_without_function([Command("planted", "program", where=commands.LIVE)])) == [
+        "/planted: LiveCommands has no do_planted, and the row names no function"
     ]
 
 
 def test_a_row_without_a_sentence_is_named_with_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(sentences_missing([NOW])) == ["/now: en has no commands.help_now", "/now: zh has no commands.help_now"]
+    assert list(sentences_missing([PLANTED])) == ["/planted: en has no commands.help_planted", "/planted: zh has no commands.help_planted"]
     from dragoman.base.words.en.commands import TEXTS
 
-    monkeypatch.setitem(TEXTS, "commands.help_now", "the time")
-    assert list(sentences_missing([NOW])) == ["/now: zh has no commands.help_now"]
+    monkeypatch.setitem(TEXTS, "commands.help_planted", "the time")
+    assert list(sentences_missing([PLANTED])) == ["/planted: zh has no commands.help_planted"]
 
 
 def test_a_function_without_a_row_is_named() -> None:
-    assert functions_without_row(COMMANDS, {"pages.work_slash": FUNCTION}) == {"pages.work_slash:now"}
-    assert functions_without_row([NOW], {"pages.work_slash": FUNCTION}) == set()
-    assert functions_without_row([NOW], {"pages.work_slash": FUNCTION.replace("now", "_helper")}) == set()
-    own = type("Handler", (SlashCommands,), {"do_now": lambda self, rest: None})
-    assert ways_without_row(COMMANDS, own) == {"do_now"}
-    assert ways_without_row((*COMMANDS, NOW), own) == set()
+    assert functions_without_row(COMMANDS, {"pages.work_slash": FUNCTION}) == {"pages.work_slash:planted"}
+    assert functions_without_row([PLANTED], {"pages.work_slash": FUNCTION}) == set()
+    assert functions_without_row([PLANTED], {"pages.work_slash": FUNCTION.replace("planted", "_helper")}) == set()
+    own = type("Handler", (SlashCommands,), {"do_planted": lambda self, rest: None})
+    assert ways_without_row(COMMANDS, own) == {"do_planted"}
+    assert ways_without_row((*COMMANDS, PLANTED), own) == set()
 
 
 def test_a_new_row_is_on_the_page_in_the_menu_and_on_the_docs_page(monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.base.words.en.commands import TEXTS
 
-    monkeypatch.setitem(TEXTS, "commands.help_now", "the time")
-    monkeypatch.setattr(commands, "COMMANDS", (*COMMANDS, NOW))
-    assert "  /now               the time" in help_page("plain").split("\n")
-    assert menu_rows("live")["/now"] == "the time"
-    assert "| `/now` | the time |  |  |" in command_pages.docs_table()
-    assert "/now" in LiveCommands(cast("typing.Any", SimpleNamespace(screen=SimpleNamespace(message=print)))).names
+    monkeypatch.setitem(TEXTS, "commands.help_planted", "the time")
+    monkeypatch.setattr(commands, "COMMANDS", (*COMMANDS, PLANTED))
+    assert "  /planted           the time" in help_page("plain").split("\n")
+    assert menu_rows("live")["/planted"] == "the time"
+    assert "| `/planted` | the time |  |  |" in command_pages.docs_table()
+    assert "/planted" in LiveCommands(cast("typing.Any", SimpleNamespace(screen=SimpleNamespace(message=print)))).names
 
 
 # --- what is made of the rows
