@@ -46,7 +46,13 @@ def checked_features() -> Iterator[str]:
     )
 
 
+def listed_commands() -> list[str]:
+    return [row.name for row in of("conversation.commands", "COMMANDS") if row.group]
+
+
 ROWS: Mapping[str, Callable[[], Iterable[Any]]] = {
+    "commands.help_{}": listed_commands,
+    "commands.more_{}": lambda: [name for name in listed_commands() if words.lookup(f"commands.more_{name}") is not None],
     "context_chosen_{}": lambda: without(of("context_slash", "CHANGES"), "compress", "prune"),  # these two say more
     "context_why_{}": lambda: [*without(get_args_of(of("decide", "PruneReason")), ""), of("choosing", "ASKED")],
     "live_feature_{}": checked_features,

@@ -54,8 +54,7 @@ def sentences_missing(rows: Iterable[Command]) -> Iterator[str]:
     for row in rows:
         listed = [f"commands.help_{row.name}"] if row.group else []
         longer = [f"commands.more_{row.name}"] if row.group and lookup(f"commands.more_{row.name}", "en") is not None else []
-        choices = [f"{operand.about}{each}" for operand in row.operands if operand.about for each in operand.choices]
-        for key in (*listed, *longer, *choices):
+        for key in (*listed, *longer):
             yield from (f"{row.slash}: {language} has no {key}" for language in ("en", "zh") if lookup(key, language) is None)
 
 

@@ -31,7 +31,7 @@ def choices_after(line: str, place: Place) -> list[tuple[str, str]]:
     operand = command.operands[0] if command is not None and command.operands else None
     if operand is None:
         return []
-    return [(each, say(f"{operand.about}{each}") if operand.about else "") for each in operand.choices]
+    return [(each, operand.about(each) if operand.about is not None else "") for each in operand.choices]
 
 
 def help_page(place: Place) -> str:

@@ -15,9 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
+
+from dragoman.base.words import say
+from dragoman.policy.judge import Mode
+from dragoman.values.messages import Effort
 
 if TYPE_CHECKING:
     from dragoman.conversation.subcommand import Printed
@@ -27,6 +31,9 @@ Place = Literal["plain", "live", "shell"]
 """Where a command is: the conversation line by line, the one with a live region, and `dragoman COMMAND`."""
 Kind = Literal["", "files", "directories", "models", "sessions", "weights"]
 """What a shell completes in place of an operand. The last three are asked of the program."""
+
+Boundary = Literal["write on", "write off", "port", "off", "on"]
+"""What `/sandbox` changes."""
 
 GROUPS = ("model", "context", "session", "files", "allowed", "brought", "program")
 """What commands are about, in the order in which they are listed. `commands.group_NAME` is the heading."""
@@ -48,8 +55,8 @@ class Operand(msgspec.Struct, frozen=True):
     is_required: bool = False
     choices: tuple[str, ...] = ()
     """What it may be, where that is known: offered while one types."""
-    about: str = ""
-    """The sentence of a choice has this key and the choice."""
+    about: Callable[[Any], str] | None = None
+    """What a choice means, in a sentence."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -86,9 +93,21 @@ class Command(msgspec.Struct, frozen=True):
         return not self.while_running or bool(set(words[1:2]) & set(self.waits_with))
 
 
-_MODES = Operand("MODE", choices=("plan", "default", "auto-edit", "auto"), about="mode_")
-_EFFORTS = Operand("LEVEL", choices=("off", "low", "medium", "high", "max"), about="conversation.effort_")
-_BOUNDARY = Operand("", choices=("write on", "write off", "port", "off", "on"), about="commands.sandbox_")
+def _mode_words(mode: Mode) -> str:
+    return say(f"mode_{mode}")
+
+
+def _effort_words(effort: Effort) -> str:
+    return say(f"conversation.effort_{effort}")
+
+
+def _boundary_words(change: Boundary) -> str:
+    return say(f"commands.sandbox_{change}")
+
+
+_MODES = Operand("MODE", choices=get_args(Mode), about=_mode_words)
+_EFFORTS = Operand("LEVEL", choices=get_args(Effort), about=_effort_words)
+_BOUNDARY = Operand("", choices=get_args(Boundary), about=_boundary_words)
 _SESSIONS = (Operand("ID", "sessions", "actions"), Operand("FILE", "files", "actions"))
 
 
