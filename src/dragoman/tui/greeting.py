@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,16 +16,16 @@ from dragoman.tui.calls import MOST_FOLDED, Folded
 from dragoman.tui.line import EMPTY, Line, line, visible
 from dragoman.tui.markdown import render
 from dragoman.tui.wrap import wrap
-from dragoman.values.messages import Part, Text
+from dragoman.values.messages import ToolCall
 from dragoman.values.parts import call_in_words
-from dragoman.values.record import paid_usage
+from dragoman.values.record import CommandOutput, Entry, paid_usage
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
+    from dragoman.conversation.types import ViewEvent
     from dragoman.loop.agent import Agent
     from dragoman.loop.result import Result
     from dragoman.loop.searching import WebSearchResult
-    from dragoman.sessions.transcript import Step, ToolCallStep
     from dragoman.tui.talk import LiveTalk
 
 RECALLED_LINES = 60
@@ -83,48 +83,67 @@ def greet(conversation: LiveTalk, notices: Sequence[str]) -> Before:
 
 def _show_earlier(conversation: LiveTalk) -> Before:
     """The end of the resumed conversation, as it looked."""
-    from dragoman.sessions.transcript import Prompt, Reply, ToolCallStep, read_transcript
-
     screen, agent, canvas = conversation.screen, conversation.agent, conversation.canvas
-    steps = [step for step in read_transcript(agent.history.entries).steps if not step.taken_back]
-    lines: list[Line] = []
-    for step in steps:
-        rows = _lines_of(step, canvas.columns)
-        if isinstance(step, Prompt) and rows and lines and lines[-1]:
-            lines.append(EMPTY)
-        lines += rows
+    blocks = blocks_before(agent.history.entries)
+    lines = lines_before(blocks, canvas.columns)
     if len(lines) > RECALLED_LINES:
         screen.message(say("recalled_end", count=len(lines) - RECALLED_LINES, id=conversation.store.short_id(agent.session_id)), "dim")
     canvas.commit(lines[-RECALLED_LINES:])
-    calls = [step for step in steps if isinstance(step, ToolCallStep)][-MOST_FOLDED:]
+    calls = [block for block in blocks if block.kind == "call"][-MOST_FOLDED:]
     return Before(
-        sum(isinstance(step, Prompt) and not (step.is_setup or step.is_note) for step in steps),
+        sum(block.kind == "prompt" for block in blocks),
         spent_before(agent),
-        tuple(Folded(call_in_words(step.call), call=_cell_of(step)) for step in calls),
-        next((text for step in reversed(steps) if isinstance(step, Reply) and (text := _text_of(step.parts))), ""),
+        tuple(Folded(call_in_words(_call_of(block)), call=_cell_of(block)) for block in calls),
+        _last_answer(blocks),
     )
 
 
-def _lines_of(step: Step, columns: int) -> list[Line]:
-    """Prompts, answers and calls. Notes of the program and what describes the surroundings are left out."""
-    from dragoman.sessions.transcript import Prompt, Reply, ToolCallStep
+def blocks_before(entries: Iterable[Entry]) -> list[ViewEvent]:
+    """What is shown of a record, without what was taken back."""
+    from dragoman.conversation.events import read_events
 
-    match step:
-        case Prompt(is_setup=False, is_note=False):
-            return [*cells.prompt(_text_of(step.parts), columns), EMPTY]
-        case Reply() if text := _text_of(step.parts):
+    return [block for block in read_events(entries) if not block.data.get("taken_back")]
+
+
+def lines_before(blocks: Iterable[ViewEvent], columns: int) -> list[Line]:
+    """Prompts, answers and calls. Notes of the program and what describes the surroundings are left out."""
+    lines: list[Line] = []
+    for block in blocks:
+        rows = _lines_of(block, columns)
+        if block.kind == "prompt" and lines and lines[-1]:
+            lines.append(EMPTY)
+        lines += rows
+    return lines
+
+
+def _lines_of(block: ViewEvent, columns: int) -> list[Line]:
+    match block.kind:
+        case "prompt":
+            return [*cells.prompt(block.text.strip("\n"), columns), EMPTY]
+        case "text" if text := block.text.strip("\n"):
             return [*render(text, columns), EMPTY]
-        case ToolCallStep():
-            asked = wrap(line(visible(call_in_words(step.call))), columns) if step.call.name == "ask_user" else []
-            return [*asked, *folded_lines(_cell_of(step), columns)[:1]]
+        case "call":
+            asked = wrap(line(visible(call_in_words(_call_of(block)))), columns) if block.data["name"] == "ask_user" else []
+            return [*asked, *folded_lines(_cell_of(block), columns)[:1]]
         case _:
             return []
 
 
-def _cell_of(step: ToolCallStep) -> CallCell:
+def _call_of(block: ViewEvent) -> ToolCall:
+    return ToolCall(block.data["call_id"], block.data["name"], block.data["arguments"])
+
+
+def _cell_of(block: ViewEvent) -> CallCell:
     states: dict[str, State] = {"finished": "done", "refused": "refused", "cancelled": "cancelled"}
-    return recall(step.call, states.get(step.outcome, "failed"), step.display, step.output, command=step.command, outside=step.outside)
+    data = block.data
+    command = msgspec.convert(data["command"], CommandOutput) if "command" in data else None
+    state, display, output = states.get(data["outcome"], "failed"), data.get("display", ""), data.get("output", "")
+    return recall(_call_of(block), state, display, output, command=command, outside=data["outside"])
 
 
-def _text_of(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, Text)).strip("\n")
+def _last_answer(blocks: Iterable[ViewEvent]) -> str:
+    texts: dict[str, str] = {}
+    for block in blocks:
+        if block.kind == "text":
+            texts[block.data["answer"]] = texts.get(block.data["answer"], "") + block.text
+    return next((text for each in reversed(texts.values()) if (text := each.strip("\n"))), "")
