@@ -23,6 +23,7 @@ from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.events import Retrying, TextDelta, ThoughtDelta, ToolCallUpdated
 from dragoman.values.messages import FinishReason, Response, Settings, Text, Thought, ToolCall, assistant, tool_result, user
+from dragoman.values.record import FileChange
 from scenarios.workshop import PlainTool, agent_for, no_wait, play, writer
 
 
@@ -163,6 +164,17 @@ def test_a_failed_command_says_what_tells_most() -> None:
     data = next(each for each in read_events(history.entries) if each.kind == "call").data
     assert data["exit_code"] == 1
     assert "FAILED test_a.py::test_x" in data["telling"]
+
+
+def test_a_call_names_the_files_it_wrote() -> None:
+    """Not those that it only might write, as an entry ahead of the call has them."""
+    history, call = History(), ToolCall("c1", "change", "{}")
+    history.answer(Response(assistant(call), FinishReason.TOOL_CALLS))
+    history.change_files("c1", [FileChange("/a", "1", "unknown"), FileChange("/b", "2", "unknown")])
+    history.start_tool(call)
+    history.finish_tool(tool_result(call, "done"))
+    history.change_files("c1", [FileChange("/a", "1", "3"), FileChange("/b", "2", "2")])
+    assert block(read_events(history.entries), "a1.1").data["changed"] == ["/a"]
 
 
 def test_the_task_list_is_the_last_one() -> None:

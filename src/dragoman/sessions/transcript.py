@@ -315,7 +315,8 @@ class TranscriptReader:
     def _note_files(self, entry: FilesChanged) -> None:
         index, step = self._open(entry.call_id)
         if step is not None:
-            changed = tuple(dict.fromkeys((*step.changed, *(each.path for each in entry.files))))
+            written = [each.path for each in entry.files if each.after not in ("unknown", each.before)]  # not what is written ahead
+            changed = tuple(dict.fromkeys((*step.changed, *written)))
             self._set(index, msgspec.structs.replace(step, changed=changed))
 
     def _open(self, call_id: str) -> tuple[int, ToolCallStep | None]:
