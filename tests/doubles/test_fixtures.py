@@ -45,6 +45,11 @@ def test_the_examples_on_the_page_pass(suite: Path) -> None:
     assert passed(pytest_in(suite)) == sum(code.count("def test_") for code in own) + 1 + 3  # those with parameters
 
 
+def asked(service: dm.testing.Loopback) -> int:
+    """How often the model was asked: on a busy machine a stranger may knock at a port that was another's before."""
+    return sum(request.path == "/v1/messages" for request in service.requests)
+
+
 def test_a_cassette_is_recorded_with_a_key_and_replayed_without(suite: Path, tmp_path: Path) -> None:
     (example,) = (code for code in EXAMPLES if "cassette" in code)
     (suite / "test_sailor.py").write_text(example)
@@ -54,12 +59,12 @@ def test_a_cassette_is_recorded_with_a_key_and_replayed_without(suite: Path, tmp
     with dm.testing.Loopback("text: Aye.") as service:
         key = "key-that-nobody-may-see"
         assert passed(pytest_in(suite, "--record", ANTHROPIC_API_KEY=key, ANTHROPIC_BASE_URL=service.url)) == 1
-        assert len(service.requests) == 1
+        assert asked(service) == 1
         tape = suite / "cassettes" / "test_sailor" / "test_it_answers.jsonl"
         assert key not in tape.read_text()
         assert str(tmp_path) not in tape.read_text()
         assert passed(pytest_in(suite, LC_ALL="de_DE.UTF-8", ANTHROPIC_BASE_URL="http://192.0.2.1")) == 1
-        assert len(service.requests) == 1
+        assert asked(service) == 1
     moved = suite.rename(tmp_path / "elsewhere")
     assert passed(pytest_in(moved)) == 1
     (moved / "test_sailor.py").write_text(example.replace("Say aye.", "Say no."))

