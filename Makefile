@@ -59,7 +59,7 @@ test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
 SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network apps)
 WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results loop/test_gating \
 	policy/test_shell_fuzz context/test_replay_bounds providers/test_pace values/test_messages_memo)
-QUICK := tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
+QUICK := tests/words tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
 	$(PYTEST) -q -n 2 --dist worksteal $(QUICK) $(WAITING) $(ARGS)

@@ -17,9 +17,9 @@ from typing import Any
 import hypothesis
 import pytest
 
-from dragoman.base.words import speak_for_program
 from dragoman.providers import stored_keys
 from dragoman.testing.network import no_network
+from dragoman.words import speak_for_program
 from outside_folders import CORPORA, NO_CORPORA
 from prepared import end_prepared
 from program import Place, Service, service

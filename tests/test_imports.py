@@ -22,7 +22,7 @@ When = Literal["loading", "checking", "calling"]
 SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
 # A room is a package directly under dragoman. A new one takes its place here, and in docs/architecture.md.
-GROUND = ("base", "values", "http")
+GROUND = ("words", "base", "values", "http")
 """Each stands on those before it."""
 ROOMS = {"context", "extensions", "mcp_client", "policy", "providers", "sessions", "text_tools", "tools", "typed_output"}
 """Blind to each other: they meet through `values.contracts`, `values.calls` and `values.commands`."""
@@ -65,7 +65,7 @@ DOORS = {
     "dragoman.testing",
     "dragoman.text_tools",
     "dragoman.context",
-    "dragoman.base.words",
+    "dragoman.words",
     "dragoman.cli.main",
     "dragoman.cli.program",
 }

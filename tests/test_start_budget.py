@@ -149,7 +149,7 @@ def test_the_first_prompt_waits_for_nothing_it_does_not_need(model: str, tmp_pat
     assert not loaded & (LATER | PROGRAM_LATER)
     ours = {name for name in loaded if name.startswith("dragoman")}
     assert len(ours) <= PROGRAM_BUDGET, sorted(ours)
-    assert {name for name in ours if name.startswith("dragoman.base.words.en.")} <= {"dragoman.base.words.en.program"}
+    assert {name for name in ours if name.startswith("dragoman.words.en.")} <= {"dragoman.words.en.program"}
 
 
 def test_a_model_nobody_knows_is_watched_without_waiting_for_what_reads_calls(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Everything an agent can be set up with."""
 
-from dragoman.base.words import choose_language as choose_language
 from dragoman.context.settings import CompressSettings as CompressSettings
 from dragoman.context.settings import ContextSettings as ContextSettings
 from dragoman.context.settings import PruneRule as PruneRule
@@ -26,3 +25,4 @@ from dragoman.providers.retry import RetryPolicy as RetryPolicy
 from dragoman.text_tools.options import TextOptions as TextOptions
 from dragoman.tools.web_settings import HostRules as HostRules
 from dragoman.values.profile import Deployment as Deployment
+from dragoman.words import choose_language as choose_language

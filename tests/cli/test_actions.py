@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dragoman.app.options import Options
-from dragoman.base.words import choose_language
 from dragoman.conversation.actions import Action, find_action
 from dragoman.values.errors import InputError
+from dragoman.words import choose_language
 
 ACTIONS = {"list": Action[Options](lambda options: "listed"), "remove": Action[Options](lambda options: "removed", "NAME")}
 

@@ -20,11 +20,11 @@ from dragoman.app.settings import limits_of, settings_of
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base.places import find_places
 from dragoman.base.toml_lines import line_of
-from dragoman.base.words import choose_language
 from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits
 from dragoman.providers.retry import RetryPolicy
 from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Settings, Thinking
+from dragoman.words import choose_language
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import pytest
 
-from dragoman.base.words import say
 from dragoman.cli import stream_json
 from dragoman.cli.outcome import Failure, Outcome
 from dragoman.cli.startup import CANCELLED_OUTPUT
 from dragoman.testing.script_steps import Say, ScriptedAnswer, Stall
+from dragoman.words import say
 from processes import wait_for_rest
 from program import Done, Place, Service, calls, script
 

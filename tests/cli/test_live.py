@@ -19,8 +19,6 @@ from dragoman.app.live import LiveRow, LiveRun
 from dragoman.app.live_exchange import LiveExchange, Planned, Service
 from dragoman.app.live_samples import one_page_pdf, red_square
 from dragoman.base.graphemes import width
-from dragoman.base.words.en.program_live import TEXTS as ENGLISH
-from dragoman.base.words.zh.program_live import TEXTS as CHINESE
 from dragoman.cli.live_page import feature_name, page_of
 from dragoman.conversation.page import Look
 from dragoman.providers.catalog import profile_for
@@ -28,6 +26,8 @@ from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.script_steps import CallStep, CutStep, Fail, Finish, Say, ScriptedAnswer, Step, Wait, answer
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.errors import NotFound, Unauthorized
+from dragoman.words.en.program_live import TEXTS as ENGLISH
+from dragoman.words.zh.program_live import TEXTS as CHINESE
 from live_service import CITY, GoodModel
 from program import KEY, PROTOCOLS, Place, service
 from program import Service as Loopback

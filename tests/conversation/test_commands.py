@@ -16,7 +16,6 @@ from checks.commands import PAGE, filled
 
 import dragoman as dm
 from dragoman.app.arguments import COMMANDS as SUBCOMMANDS
-from dragoman.base.words import choose_language, lookup
 from dragoman.conversation import command_pages, commands
 from dragoman.conversation.command_pages import choices_after, help_page, menu_rows
 from dragoman.conversation.commands import COMMANDS, GROUPS, Command, Operand, commands_of, find_command, function_of
@@ -26,6 +25,7 @@ from dragoman.policy.judge import Mode
 from dragoman.tui.commands import LANGUAGES, LiveCommands
 from dragoman.tui.theme import NAMES as THEMES
 from dragoman.values.messages import Effort
+from dragoman.words import choose_language, lookup
 
 ROOM = Path(dm.__file__).parent / "conversation"
 HANDLERS: dict[typing.Literal["plain", "live"], type[SlashCommands]] = {"plain": SlashCommands, "live": LiveCommands}
@@ -99,7 +99,7 @@ def test_every_function_has_its_row() -> None:
 def test_every_sentence_has_its_row() -> None:
     listed = {row.name for row in COMMANDS if row.group}
     for language in ("en", "zh"):
-        keys = __import__(f"dragoman.base.words.{language}.commands", fromlist=["TEXTS"]).TEXTS
+        keys = __import__(f"dragoman.words.{language}.commands", fromlist=["TEXTS"]).TEXTS
         assert {name for key in keys for name in re.findall(r"^commands\.(?:help|more)_(.+)", key)} == listed
 
 
@@ -117,7 +117,7 @@ def test_a_row_without_a_function_is_named() -> None:
 
 def test_a_row_without_a_sentence_is_named_with_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(sentences_missing([PLANTED])) == ["/planted: en has no commands.help_planted", "/planted: zh has no commands.help_planted"]
-    from dragoman.base.words.en.commands import TEXTS
+    from dragoman.words.en.commands import TEXTS
 
     monkeypatch.setitem(TEXTS, "commands.help_planted", "the time")
     assert list(sentences_missing([PLANTED])) == ["/planted: zh has no commands.help_planted"]
@@ -133,7 +133,7 @@ def test_a_function_without_a_row_is_named() -> None:
 
 
 def test_a_new_row_is_on_the_page_in_the_menu_and_on_the_docs_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.base.words.en.commands import TEXTS
+    from dragoman.words.en.commands import TEXTS
 
     monkeypatch.setitem(TEXTS, "commands.help_planted", "the time")
     monkeypatch.setattr(commands, "COMMANDS", (*COMMANDS, PLANTED))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from context.conversation import MINUTE, PRICED, Conversation
-from dragoman.base.words import choose_language, speak_for_program
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings
 from dragoman.context.view import PLACEHOLDER
 from dragoman.loop.agent import Agent
@@ -24,6 +23,7 @@ from dragoman.values.events import ContextPruned, NoticeGiven, TurnEvent
 from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.profile import Profile
 from dragoman.values.record import Pruned
+from dragoman.words import choose_language, speak_for_program
 from loop.test_upkeep import HOUR_MS, SNAPSHOT, agent_of, entries, model, of
 from scenarios.workshop import agent_for, events_of, play
 

@@ -17,7 +17,6 @@ from mcp_issuer import SCOPE, Guarded, Issuer, ask, guarding
 from visitor import Visitor
 
 from dragoman.base.clock import now_ms
-from dragoman.base.words import choose_language
 from dragoman.http.clients import open_transport
 from dragoman.mcp_client.contracts import HttpServer, OAuthSettings
 from dragoman.mcp_client.oauth.authorizer import OAuth, SignInFailed
@@ -27,6 +26,7 @@ from dragoman.mcp_client.oauth.loopback import Browser
 from dragoman.mcp_client.oauth.requests import Requests
 from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
 from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.words import choose_language
 from program import heed_signals
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.tui import call_cells, cells, question, status
 from dragoman.tui.call_cells import CallCell
 from dragoman.tui.line import EMPTY, Line, line
@@ -16,6 +15,7 @@ from dragoman.tui.wrap import wrap
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 REVIEW = """## Findings
 

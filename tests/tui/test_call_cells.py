@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base import jsontext
-from dragoman.base.words import choose_language, chosen_language
 from dragoman.conversation.result_words import result_in_words
 from dragoman.policy.sandbox.refusal_words import sentence
 from dragoman.tui import call_cells, cells, question
@@ -19,6 +18,7 @@ from dragoman.values.calls import Intent
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import Text, ToolCall, ToolResult
 from dragoman.values.usage import Usage
+from dragoman.words import choose_language, chosen_language
 from tui.scenes import ASK_COMMAND, ASK_EDIT, ASK_TOOL, DIFF, EDIT, SHELL, TESTS, call
 
 

@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 import dragoman as dm
-from dragoman.base.words import lookup, say
 from dragoman.conversation.commands import listed
 from dragoman.tui.commands import LiveCommands
 from dragoman.tui.completion import Menu, Suggestion
 from dragoman.tui.talk import LiveTalk
+from dragoman.words import lookup, say
 from program import Place, service
 from terminals import tmux
 from tui.test_conversation import begin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from container import can_be_made  # the sandbox of these tests is level 1, which root has everywhere
-from dragoman.base.words import choose_language, say
+from dragoman.words import choose_language, say
 from program import Place, calls, script, service
 from terminals import Tmux, tmux
 

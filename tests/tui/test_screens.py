@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base.words import choose_language
 from dragoman.tui.line import columns_of, plain
 from dragoman.tui.theme import NAMES, STYLES, Theme
+from dragoman.words import choose_language
 from tui.scenes import SCENES
 
 FOLDER = Path(__file__).parent / "screens"

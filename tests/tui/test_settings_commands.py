@@ -10,9 +10,9 @@ import pytest
 
 from dragoman.app.options import Options
 from dragoman.app.setup import set_up
-from dragoman.base.words import choose_language, chosen_language
 from dragoman.tui.settings_commands import show_trust
 from dragoman.tui.talk import LiveTalk
+from dragoman.words import choose_language, chosen_language
 
 
 def test_trusting_a_folder_keeps_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,13 @@ from typing import Literal
 import msgspec
 import pytest
 
-from dragoman.base.words import choose_language, say
 from dragoman.context.plan import CachePlan, plan_of
 from dragoman.loop.history import History
 from dragoman.policy.judge import Mode
 from dragoman.tui.facts import warmth
 from dragoman.tui.line import plain
 from dragoman.tui.status import Activity, Facts, keys_at_work, sign_of_life, status_line
+from dragoman.words import choose_language, say
 
 FACTS = Facts(model="anthropic/claude-sonnet-5-5")
 LEVELS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import string
 
-from dragoman.base.words.en.tui import TEXTS as ENGLISH
-from dragoman.base.words.zh.tui import TEXTS as CHINESE
+from dragoman.words.en.tui import TEXTS as ENGLISH
+from dragoman.words.zh.tui import TEXTS as CHINESE
 
 
 def values_in(text: str) -> set[str]:

@@ -16,10 +16,10 @@ from dragoman.app.setup import Setup
 from dragoman.base.places import Places
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.policy.grants import SavedGrant, covered_by, read_grants, revoke_grants
 from dragoman.policy.trust import TrustDecision, forget_decisions, read_decisions
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.rules import Rule

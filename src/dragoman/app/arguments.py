@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from dragoman.app.options import SEARCH_NOW, Command, Options
 from dragoman.base.text import did_you_mean, either, printable_input
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 MAX_TURNS_LIMIT = 1_000_000
 _COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}

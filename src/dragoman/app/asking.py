@@ -14,9 +14,9 @@ from typing import NamedTuple, TextIO
 
 from dragoman.app.answers import QUIET_S, apply_erasing
 from dragoman.app.console import raising_ctrl_c
-from dragoman.base.words import say
 from dragoman.base.wrapping import columns_of, wrap_line
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 PASTE_S = 0.04
 """Lines that arrive faster than this were pasted."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.app.setup import Choice, Setup
-from dragoman.base.words import say
 from dragoman.providers.catalog import key_variable, needs_only_a_key
 from dragoman.values.errors import Unauthorized
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.probe import RunningServer

@@ -17,7 +17,6 @@ from dragoman.app.finding_hooks import HooksOf, find_hooks, unasked_notice
 from dragoman.app.outside_programs import launch_outside
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.extensions.hooks.agreement import hash_of, read_agreed, to_agree
 from dragoman.extensions.hooks.answers import Answer
 from dragoman.extensions.hooks.definitions import Hook
@@ -33,6 +32,7 @@ from dragoman.values.errors import HookStopped, ToolBroken
 from dragoman.values.events import NoticeGiven
 from dragoman.values.hooks import Compressing, Go, Hooks, Proceed, SubagentStart
 from dragoman.values.messages import Message, Response, Text, ToolCall
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

@@ -15,10 +15,10 @@ import msgspec
 from dragoman.app.config_tables import Config, ConfigFile, ConfigSource, LoadedConfig, keys
 from dragoman.app.options import SEARCH_NOW, Options
 from dragoman.base.places import Places
-from dragoman.base.words import LOCALE_VARIABLES, language_of, say
 from dragoman.loop.memory import MEMORY_FILES, folders_between
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError
+from dragoman.words import LOCALE_VARIABLES, language_of, say
 
 if TYPE_CHECKING:
     from dragoman.policy.rules import Rule

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.app.config_tables import ConfigFile, keys
 from dragoman.base.text import closest, either
-from dragoman.base.words import say, sentence_of
+from dragoman.words import say, sentence_of
 
 _AT = re.compile(r" - at `\$([^`]*)`\Z")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")

@@ -14,9 +14,9 @@ from dragoman.app.config_tables import ConfigFile, RulesTable
 from dragoman.app.options import Options
 from dragoman.base.text_files import FileProblem, read_text
 from dragoman.base.toml_lines import line_of
-from dragoman.base.words import say
 from dragoman.policy.rules import DECISIONS, Decision, Rule, RuleProblem, Tier, check_written, parse_rule
 from dragoman.values.errors import ConfigError, InputError
+from dragoman.words import say
 
 MAX_FILE_BYTES = 1_000_000
 

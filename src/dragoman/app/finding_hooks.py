@@ -13,12 +13,12 @@ import msgspec
 from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, may_have_plugins
 from dragoman.base.text_files import FileProblem, read_text
-from dragoman.base.words import say
 from dragoman.extensions.hooks.agreement import Agreed, hash_of, read_agreed, to_agree
 from dragoman.extensions.hooks.definitions import FoundHooks, Hook, LineOf, files_in, read_hooks, read_json_hooks, read_plugin_hooks
 from dragoman.extensions.hooks.matching import is_usable
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 MAX_FILE_BYTES = 1_000_000
 T = TypeVar("T")

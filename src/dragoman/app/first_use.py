@@ -16,8 +16,8 @@ from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
 from dragoman.base.private import make_directory
 from dragoman.base.text import one_line, size
-from dragoman.base.words import say
 from dragoman.values.errors import InputError, Unauthorized
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.probe import RunningServer

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.posting import fill_headers, post_input
 from dragoman.extensions.hooks.running import Posted
@@ -27,6 +26,7 @@ from dragoman.providers.catalog import secret_variables
 from dragoman.tools.addresses import non_public_kind, system_resolve
 from dragoman.values.calls import Allow, Deny, run_at_work
 from dragoman.values.messages import ToolCall, ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

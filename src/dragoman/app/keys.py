@@ -8,10 +8,10 @@ import msgspec
 
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.app.surface import surface
-from dragoman.base.words import say
 from dragoman.providers.catalog import key_variable
 from dragoman.providers.stored_keys import StoredIn, StoredKeys
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 
 class KeySource(msgspec.Struct, frozen=True):

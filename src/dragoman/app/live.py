@@ -16,7 +16,6 @@ import msgspec
 
 from dragoman.app.live_checks import all_checks
 from dragoman.app.live_exchange import Check, LiveExchange, NotMet, Planned, Service, Skipped
-from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import (
     ConnectionFailed,
@@ -30,6 +29,7 @@ from dragoman.values.errors import (
     Unsupported,
 )
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 State = Literal["worked", "failed", "not_offered", "skipped", "not_tried"]
 BYTES_PER_TOKEN = 2

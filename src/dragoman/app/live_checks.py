@@ -15,7 +15,6 @@ from dragoman.app.live_exchange import LIMIT_TOKENS, Check, CutByLimit, LiveExch
 from dragoman.app.live_samples import CITY_SCHEMA, CLOCK, WEATHER, long_prefix, one_page_pdf, red_square, schema_text
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import (
     Citation,
@@ -32,6 +31,7 @@ from dragoman.values.messages import (
 )
 from dragoman.values.schema import problems
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 Effort = Literal["off", "low", "medium", "high", "max"]
 

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import BadRequest, TimedOut
 from dragoman.values.events import FieldOmitted, ResponseFinished, Retrying, StreamEvent, TextDelta
 from dragoman.values.messages import FinishReason, Message, Request, Response, Settings, user
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 T = TypeVar("T")
 EXCHANGE_S, LOCAL_EXCHANGE_S = 90.0, 600.0

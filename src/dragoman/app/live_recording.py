@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from dragoman import __version__
 from dragoman.app.setup import Setup, catalog_of
-from dragoman.base.words import say
 from dragoman.providers.catalog import builtin_catalog, filled
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.testing.cassette import Cassette

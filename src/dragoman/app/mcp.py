@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, catalog_of, may_have_plugins
 from dragoman.base.text_files import FileProblem, read_text
-from dragoman.base.words import say
 from dragoman.foreign.mcp_files import FoundServers, OwnConfigFile, find_servers
 from dragoman.loop.agent import Agent
 from dragoman.loop.mcp_calls import report_progress, secrets_of
@@ -40,6 +39,7 @@ from dragoman.providers.catalog import secret_variables
 from dragoman.values.calls import AskUser, Tool
 from dragoman.values.errors import ConfigError, DragomanError
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.extensions.plugins import Plugin

@@ -16,8 +16,8 @@ from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
 from dragoman.base.lock import hold_folder
 from dragoman.base.private import make_directory
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 MAX_FILE_BYTES = 1_000_000
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}\Z")

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable, Iterable
 
 from dragoman.app.mcp import AgentServers
-from dragoman.base.words import say
 from dragoman.mcp_client.configured import ConfiguredServer
 from dragoman.mcp_client.contracts import McpPrompt
 from dragoman.mcp_client.naming import tool_name
@@ -16,6 +15,7 @@ from dragoman.mcp_client.results import Keep, part_of, resource_part
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import Content, Text
+from dragoman.words import say
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_.-]{1,100}):(\S+)")
 _ENDS = ".,;:!?)]}>'\""

@@ -11,7 +11,6 @@ from dragoman.app.mcp import AgentServers, consent_of, definition_tokens, find, 
 from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.base.words import say
 from dragoman.foreign.mcp_files import FoundServers
 from dragoman.mcp_client.configured import ConfiguredServer
 from dragoman.mcp_client.consent import Verdict
@@ -20,6 +19,7 @@ from dragoman.mcp_client.known import KnownList
 from dragoman.mcp_client.naming import tool_name
 from dragoman.mcp_client.tools import spec_of
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 class ServerRow(msgspec.Struct, frozen=True):

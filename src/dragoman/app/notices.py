@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from dragoman.base.words import Sentence, say
+from dragoman.words import Sentence, say
 
 _PLACES = {
     "file_not_used": "place",

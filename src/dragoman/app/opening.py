@@ -27,7 +27,6 @@ from dragoman.app.setup import (
 )
 from dragoman.base.places import temporary_folders
 from dragoman.base.text import closest
-from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.loop.memory import load_memory
 from dragoman.loop.options import ApprovalOptions, Connector, SessionOptions, ToolOptions, WorkspaceOptions
@@ -43,6 +42,7 @@ from dragoman.tools.shell import RunShell, ShellOutput
 from dragoman.values.calls import Ask, AskUser
 from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import ConfigError, DragomanError, Unauthorized
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.command_hooks import CommandHooks

@@ -7,9 +7,9 @@ from typing import Any
 
 from dragoman.app.setup import Setup
 from dragoman.base.plugins import PluginNotFound, load_plugin
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
 from dragoman.values.hooks import Hooks
+from dragoman.words import say
 
 GROUP = "dragoman.hooks"
 

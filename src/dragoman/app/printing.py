@@ -6,7 +6,7 @@ import os
 import sys
 
 from dragoman.app.console import Messages
-from dragoman.base.words import say
+from dragoman.words import say
 
 
 def print_out(output: str | bytes, code: int = 0) -> int:

@@ -10,12 +10,12 @@ import re
 import urllib.parse
 from collections.abc import Iterator
 
-from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError
 from dragoman.values.media import read_file
 from dragoman.values.media_types import type_of_name
 from dragoman.values.messages import Blob, FileRef
+from dragoman.words import say
 
 _WORD = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
 _ENDS = ".,;:!?)]}>'\"。，；：！？）】》”’"

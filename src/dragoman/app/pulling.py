@@ -16,9 +16,9 @@ from dragoman.app.signals import Interrupts
 from dragoman.app.surface import Telling, surface
 from dragoman.base.places import shorten_home
 from dragoman.base.text import bar, clip, size
-from dragoman.base.words import say
 from dragoman.http.clients import open_transport
 from dragoman.values.errors import Cancelled, InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.local.weights.models import LocalModel

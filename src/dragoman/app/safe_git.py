@@ -15,10 +15,10 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
 from dragoman.base.mounts import lies_in_any
-from dragoman.base.words import say
 from dragoman.policy.git_folder import is_harmless
 from dragoman.tools.child_environment import find_program, path_outside
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 GIT_S = 300.0
 """How long git may take: a large tree is checked out."""

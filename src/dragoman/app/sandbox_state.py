@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.base.places import shorten_home
-from dragoman.base.words import say
 from dragoman.policy.judge import GATE
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

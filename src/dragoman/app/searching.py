@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from dragoman.app.choice import named_choice
 from dragoman.app.setup import Setup, is_from_package
-from dragoman.base.words import say
 from dragoman.loop.search_model import SEARCHING_PROTOCOLS, STORED, find_search_model
 from dragoman.loop.web import NOBODY
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.providers.catalog import Catalog

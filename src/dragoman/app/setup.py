@@ -13,11 +13,11 @@ from dragoman.app.config_tables import Config, FolderTrust, LoadedConfig
 from dragoman.app.options import Options
 from dragoman.base.found_files import read_found
 from dragoman.base.places import Places, find_places
-from dragoman.base.words import choose_language, say
 from dragoman.loop.memory import MEMORY_FILES, folders_between
 from dragoman.loop.surroundings import repository_root
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.values.errors import ConfigError, InputError
+from dragoman.words import choose_language, say
 
 if TYPE_CHECKING:
     from dragoman.app.trust import AskTrust

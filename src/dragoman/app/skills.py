@@ -15,7 +15,6 @@ from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup
 from dragoman.base.beneath import is_inside
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions.commands import FileCommand
 from dragoman.extensions.files import Unreadable, read_text
 from dragoman.extensions.skill_tool import ActivateSkill
@@ -32,6 +31,7 @@ from dragoman.values.calls import Deny, Intent, run_at_work
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
 from dragoman.values.notes import ACTIVATE_SKILL
+from dragoman.words import say
 
 MAX_NOTICES = 5
 MAX_MEMORY_BYTES = 100_000

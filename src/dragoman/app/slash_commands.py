@@ -20,7 +20,6 @@ from dragoman.app.skills import activate, limits_of, narrow, narrowing_of, notic
 from dragoman.base import jsontext
 from dragoman.base.ids import new_session_id
 from dragoman.base.places import shorten_home
-from dragoman.base.words import say
 from dragoman.extensions.commands import FileCommand, find_commands
 from dragoman.extensions.files import SourceProblem
 from dragoman.extensions.skills import Skill, find_skills
@@ -35,6 +34,7 @@ from dragoman.values.calls import Allow, Deny, Later, ToolOutput
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import Text, ToolCall
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 MAX_FILE_BYTES = 100_000
 MAX_PROMPT_CHARS = 1_000_000

@@ -8,12 +8,12 @@ from dragoman.app.extensions import folders_of
 from dragoman.app.plugins import plugins_of
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.base.plugins import is_module_name
-from dragoman.base.words import say
 from dragoman.extensions.agent_limits import FileLimits
 from dragoman.extensions.agents import AgentDefinition, find_agents
 from dragoman.foreign.model_names import find_named
 from dragoman.loop.tasks import TaskAgent
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.agent_limits import AgentLimits

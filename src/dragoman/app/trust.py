@@ -18,10 +18,10 @@ from dragoman.app.options import Options
 from dragoman.base.beneath import is_inside
 from dragoman.base.places import Places
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.loop.surroundings import repository_root
 from dragoman.policy.trust import TrustDecision, is_too_wide, judge_folder, read_decisions, save_decision
 from dragoman.values.errors import UntrustedFolder
+from dragoman.words import say
 
 MAX_NAMES = 6
 Answer = Literal["yes", "no"]

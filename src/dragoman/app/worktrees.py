@@ -15,10 +15,10 @@ import msgspec
 from dragoman.app.safe_git import SafeGit, require_plain_repository
 from dragoman.base.beneath import open_directory, rmdir_beneath
 from dragoman.base.lock import Locked, lock, lock_with_others
-from dragoman.base.words import say
 from dragoman.loop.surroundings import repository_root
 from dragoman.policy.sandbox.repositories import main_tree
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}(?<!\.lock)(?<!\.)\Z")
 _IN_USE = "dragoman-in-use"

@@ -14,7 +14,7 @@ import os
 import stat
 from typing import Literal, NoReturn
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # Never wait for the other end of a pipe or the holder of a lease, never acquire a controlling terminal.

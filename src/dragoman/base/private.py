@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.base.places import temporary_folders
-from dragoman.base.words import say
+from dragoman.words import say
 
 _OPENED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # A pipe planted in a file's place must not block us.

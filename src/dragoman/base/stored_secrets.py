@@ -18,7 +18,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.found_files import open_found, read_opened
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
-from dragoman.base.words import say
+from dragoman.words import say
 
 StoredIn = Literal["keyring", "file"]
 NAME = "dragoman"

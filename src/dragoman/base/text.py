@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.visible import SHAPING, holds_hidden, is_hidden
-from dragoman.base.words import say
+from dragoman.words import say
 
 _MAX_NAME_CHARS = 255
 """Longer names are not compared: no file or tool has them, and comparing takes time."""

@@ -11,12 +11,12 @@ from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line, strip_controls
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.providers.auth import checked_key
 from dragoman.providers.catalog import key_variable
 from dragoman.values.errors import InputError
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 MAX_KEY_CHARS = 100_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dragoman.app.options import Options
 from dragoman.app.setup import catalog_of, set_up
 from dragoman.base.text import did_you_mean, either, printable_input
-from dragoman.base.words import say
 from dragoman.cli.completion_table import SHELLS, completed_commands
 from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 def run_completions(options: Options) -> Output:

@@ -20,7 +20,6 @@ from dragoman.app.options import Options
 from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.http.clients import open_transport
 from dragoman.http.connection import FAULTS
 from dragoman.http.dialling import dial
@@ -31,6 +30,7 @@ from dragoman.tools.ripgrep import find_ripgrep
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.errors import ConnectionFailed, DragomanError
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 REACH_S = 3.0
 TMUX_WAIT_MS = 100

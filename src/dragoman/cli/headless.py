@@ -13,7 +13,6 @@ from dragoman.app.opening import close_agent, open_agent, run_loop, tidy_session
 from dragoman.app.options import SEARCH_NOW, Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.app.signals import Interrupts
-from dragoman.base.words import say
 from dragoman.cli.outcome import EXIT_BROKEN, Failure, Outcome, failed_outcome, outcome_of
 from dragoman.cli.prompt import read_prompt
 from dragoman.cli.reports import Report, messages_for, output_for, report_for, report_unwritten
@@ -21,6 +20,7 @@ from dragoman.cli.startup import mark_result_written
 from dragoman.policy.approvals import NO_ONE_TO_LET_OUT, Unattended
 from dragoman.values.calls import Deny, Intent
 from dragoman.values.errors import DragomanError, InputError, OutputLimit
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

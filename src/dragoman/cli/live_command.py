@@ -23,12 +23,12 @@ from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, is_from_package, set_up
 from dragoman.app.signals import Interrupts
 from dragoman.base.text import one_line, size
-from dragoman.base.words import say
 from dragoman.cli.live_page import feature_name, json_of, page_of
 from dragoman.conversation.page import look_of
 from dragoman.providers.connect import Connection
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import DragomanError, InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.testing.cassette import Cassette

@@ -9,11 +9,11 @@ from dragoman.app.live import LiveRow, LiveRun, State
 from dragoman.base import jsontext
 from dragoman.base.graphemes import width
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.base.wrapping import wrap_line
 from dragoman.conversation.page import Look, Page, Piece, pad
 from dragoman.conversation.pages.context_page import dollars
 from dragoman.conversation.style import Style
+from dragoman.words import say
 
 _MARKS: dict[State, tuple[str, Style]] = {
     "worked": ("✓", "green"),

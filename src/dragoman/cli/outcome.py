@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.errors import DragomanError
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.result import Result

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from dragoman.app.arguments import BadArguments, parse
 from dragoman.app.options import Command, Options
-from dragoman.base.words import choose_language, chosen_language, language_of, say, speak_for_program
 from dragoman.values.errors import DragomanError, InputError
+from dragoman.words import choose_language, chosen_language, language_of, say, speak_for_program
 
 if TYPE_CHECKING:
     from dragoman.conversation.actions import Output

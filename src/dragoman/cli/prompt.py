@@ -7,8 +7,8 @@ import select
 import sys
 from collections.abc import Callable
 
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 MAX_STDIN_BYTES = 10_000_000
 PATIENCE_S = 2.0

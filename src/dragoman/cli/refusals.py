@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from dragoman.base.words import say
 from dragoman.conversation.call_lines import title
 from dragoman.policy.approvals import Ruling
 from dragoman.policy.judge import Mode
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
+from dragoman.words import say
 
 SHOWN = 5
 

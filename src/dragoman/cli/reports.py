@@ -16,7 +16,6 @@ from dragoman.app.output import Output
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.text import strip_controls
-from dragoman.base.words import say
 from dragoman.cli.startup import mark_result_written
 from dragoman.conversation import call_lines
 from dragoman.values.events import (
@@ -35,6 +34,7 @@ from dragoman.values.events import (
     TurnFinished,
     UserCancelled,
 )
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.cli.outcome import Outcome

@@ -11,9 +11,9 @@ from dragoman.app.asking import LineQuestions
 from dragoman.app.options import Options
 from dragoman.app.printing import print_out
 from dragoman.app.setup import catalog_of, set_up
-from dragoman.base.words import say
 from dragoman.providers.catalog import profile_for
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 PORT = 8080
 """The port of the deployment `llamacpp`."""

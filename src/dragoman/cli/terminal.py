@@ -11,8 +11,8 @@ from dragoman.app.connecting import choose_first_model
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks, set_up
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.config_tables import FolderTrust

@@ -11,7 +11,7 @@ from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.app.setup import require_directory
 from dragoman.app.worktrees import Worktree, leave_worktree, open_worktree
-from dragoman.base.words import say
+from dragoman.words import say
 
 
 def run_in_worktree(options: Options, run: Callable[[Options], int]) -> int:

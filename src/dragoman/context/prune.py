@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.context.settings import PruneRule
 from dragoman.values.errors import InputError
 from dragoman.values.notes import ACTIVATE_SKILL, without_notes
 from dragoman.values.record import CommandOutput
+from dragoman.words import say
 
 THE_RULE = PruneRule()
 ANY_TOOL = "*"

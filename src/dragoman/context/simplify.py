@@ -7,11 +7,11 @@ from copy import deepcopy
 from typing import Any
 
 from dragoman.base.clock import now_ms as clock_ms
-from dragoman.base.words import say
 from dragoman.context.prune import THE_RULE, prune_outdated
 from dragoman.context.settings import PruneRule
 from dragoman.context.view import PLACEHOLDER
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 _FIELDS = ("role", "timestamp", "messageStatus", "content")
 _IN_MS = 1e11

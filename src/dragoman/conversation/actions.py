@@ -11,8 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from dragoman.app.arguments import OPTIONS
 from dragoman.app.options import Options
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import chosen_language, say
 from dragoman.values.events import (
     CompressionStarted,
     ContextCompressed,
@@ -26,6 +25,7 @@ from dragoman.values.events import (
 )
 from dragoman.values.messages import Text, ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
+from dragoman.words import chosen_language, say
 
 TITLE_CHARS = 100
 _PASSING = frozenset(("ConnectionFailed", "TimedOut", "StreamBroken", "Overloaded", "ServerError", "RateLimited"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from dragoman.base.runs.search import ProjectCode
-from dragoman.base.words import say
+from dragoman.words import say
 
 MAX_NAMES = 12
 

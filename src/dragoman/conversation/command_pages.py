@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dragoman.base.words import lookup, say
 from dragoman.conversation.commands import GROUPS, Command, Place, find_command, listed
+from dragoman.words import lookup, say
 
 _COLUMN = 19
 """Where the sentences of the page begin."""

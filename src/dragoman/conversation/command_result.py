@@ -11,9 +11,9 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import clip
-from dragoman.base.words import say
 from dragoman.values.notes import without_notes
 from dragoman.values.record import CommandOutput, HostsUsed
+from dragoman.words import say
 
 _HOSTS_CHARS = 200
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])")

@@ -6,7 +6,7 @@ table in docs/conversation.md are made of these rows. A slash command touches th
 - its row here
 - its function, `(talk: Talk, rest: str)` in a module of this package; or, where a front end has a way of its own, `do_NAME(self, rest)` of
   its handler (`slash.py: SlashCommands`, `tui/commands.py: LiveCommands`), which comes first
-- its sentences, `commands.help_NAME` and perhaps a longer `commands.more_NAME`, in `base/words/en/commands.py` and `zh/commands.py`
+- its sentences, `commands.help_NAME` and perhaps a longer `commands.more_NAME`, in `words/en/commands.py` and `zh/commands.py`
 
 `tests/conversation/test_commands.py` names the one that is missing. `python -m checks.commands` writes the table in the docs.
 """
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.judge import Mode
 from dragoman.values.messages import Effort
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.subcommand import Printed

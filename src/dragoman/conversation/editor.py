@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.base.found_files import read_found
 from dragoman.base.private import make_temporary_folder
-from dragoman.base.words import say
 from dragoman.tools.child_environment import find_program
+from dragoman.words import say
 
 STOP_S = 0.5
 _MOST_BYTES = 20_000_000

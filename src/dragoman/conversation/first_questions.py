@@ -8,7 +8,7 @@ from dragoman.app.config_tables import FolderTrust
 from dragoman.app.trust import trust_names
 from dragoman.base.places import shorten_home
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
+from dragoman.words import say
 
 
 def trust_question(trust: FolderTrust) -> FirstQuestion:

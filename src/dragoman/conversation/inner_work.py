@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation import call_lines
 from dragoman.values.events import (
     ErrorRaised,
@@ -18,6 +17,7 @@ from dragoman.values.events import (
     TurnStarted,
 )
 from dragoman.values.messages import ToolCall
+from dragoman.words import say
 
 MAX_LINES = 1_000
 

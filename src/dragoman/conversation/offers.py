@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dragoman.app.asking import Ask, FirstQuestion
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.code_lines import code_lines
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.mcp_rows import ServerRow

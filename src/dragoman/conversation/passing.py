@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.conversation import call_lines
 from dragoman.conversation.inner_work import InnerWork
 from dragoman.conversation.types import ViewEvent, ViewState
@@ -28,6 +27,7 @@ from dragoman.values.events import (
     TurnEvent,
     UserCancelled,
 )
+from dragoman.words import say
 
 _STATES: dict[ToolState, ViewState] = {
     "validating": "waiting",

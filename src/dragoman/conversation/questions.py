@@ -12,7 +12,6 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.graphemes import fit
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.editor import EditorFailed
 from dragoman.conversation.preview import MAX_BLANKS, break_line, longest_blank
 from dragoman.conversation.style import Style
@@ -20,6 +19,7 @@ from dragoman.policy.rules import NETWORK as GATE
 from dragoman.values.calls import Allow, Deny, Intent, Only, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.schema import problems
+from dragoman.words import say
 
 ESCAPE = "\x1b"
 """What the key Escape answers."""

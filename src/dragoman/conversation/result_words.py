@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 _COUNT = r"(?P<count>[\d,]+\+?)"
 _SENTENCES = {

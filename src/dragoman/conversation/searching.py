@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation.spent_words import spent_words
 from dragoman.loop.searching import WebSearchResult
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from dragoman.base.text import did_you_mean
-from dragoman.base.words import say
 from dragoman.conversation.commands import Command, Place, commands_of, find_command, function_of
 from dragoman.conversation.talk import Talk
 from dragoman.values.errors import DragomanError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation

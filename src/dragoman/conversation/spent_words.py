@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.base.words import say
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 
 def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str:

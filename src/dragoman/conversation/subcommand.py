@@ -19,10 +19,10 @@ from dragoman.app.arguments import OPTIONS, parse
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup
 from dragoman.app.surface import Notices, Surface, shown_on
-from dragoman.base.words import chosen_language, say
 from dragoman.base.wrapping import LEAST_COLUMNS, lay_out
 from dragoman.conversation.actions import Output
 from dragoman.values.errors import InputError
+from dragoman.words import chosen_language, say
 
 
 class Printed(NamedTuple):

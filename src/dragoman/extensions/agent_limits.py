@@ -13,9 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions.agent_tools import NamedTools, read_names
 from dragoman.extensions.frontmatter import MAX_FAULTS, Frontmatter, UnreadLine, part_outside_brackets
+from dragoman.words import say
 
 Permission = tuple[str, str, Literal["allow", "ask", "deny"]]
 """Of opencode: action, resource and effect."""

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions.agent_limits import FileLimits, Unusable, both, doubtful_line, read_limits
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
@@ -23,6 +22,7 @@ from dragoman.extensions.opencode_config import DefinedTable, defined_tables
 from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 MAX_FILES = 200
 """Of one folder."""

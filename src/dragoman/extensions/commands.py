@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions.agent_limits import find_refusal
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import read_frontmatter
@@ -19,6 +18,7 @@ from dragoman.extensions.skills import tools_of
 from dragoman.extensions.sources import ProgramFolder, fill_root
 from dragoman.extensions.templates import Style
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "dragoman": ("commands",),

@@ -9,9 +9,9 @@ import msgspec
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
-from dragoman.base.words import say
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.values.origin import Origin, Program, Tier
+from dragoman.words import say
 
 MAX_DEPTH = 6
 """How deep folders are searched."""

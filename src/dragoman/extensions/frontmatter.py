@@ -13,8 +13,8 @@ from functools import cached_property
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.extensions.yaml_scalars import NotFlow, Value, fold, quoted_at, read_flow, read_quoted
+from dragoman.words import say
 
 MAX_DEPTH = 12
 MAX_FAULTS = 20

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.base.beneath import is_inside
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, read_text
 from dragoman.extensions.sources import ROOT_VARIABLES, ProgramFolder
 from dragoman.values.origin import Origin, Program
+from dragoman.words import say
 
 MAX_MANIFEST_BYTES = 1_000_000
 MAX_PLUGINS = 200

@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions.agent_limits import find_refusal
 from dragoman.extensions.files import SearchFolder, SourceProblem, Unreadable, Walk, read_text
 from dragoman.extensions.frontmatter import Frontmatter, read_frontmatter
@@ -18,6 +17,7 @@ from dragoman.extensions.plugins import Plugin, search_folders
 from dragoman.extensions.skill_switches import Judge, NamedSkill, find_switches
 from dragoman.extensions.sources import PROGRAMS, ProgramFolder
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 FILE = "SKILL.md"
 FOLDERS: dict[str, tuple[str, ...]] = {**dict.fromkeys(PROGRAMS, ("skills",)), "opencode": ("skills", "skill")}

@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.policy.claude_rules import ReadRules
 from dragoman.policy.rules import COMMANDS, Decision, Rule, RuleProblem, Tier, check_rule, covers_example
+from dragoman.words import say
 
 _DECISIONS: dict[object, Decision] = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
 MAX_ALTERNATIVES = 200

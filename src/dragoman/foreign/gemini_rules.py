@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.policy.claude_rules import ReadRules, rules_of
 from dragoman.policy.rules import SERVERS, Decision, Rule, RuleProblem, Tier
+from dragoman.words import say
 
 _PATTERN = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 _SHELL = frozenset({"run_shell_command", "ShellTool"})

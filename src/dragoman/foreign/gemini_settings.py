@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dragoman.base.text_files import FileProblem, read_text
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.foreign.gemini_rules import GEMINI_TOOLS, command_of, excluded_tool, our_name, rules_for
 from dragoman.policy.claude_rules import ReadRules
 from dragoman.policy.rules import Decision, Rule, RuleProblem, Tier
+from dragoman.words import say
 
 FILE = "settings.json"
 MAX_FILE_BYTES = 1_000_000

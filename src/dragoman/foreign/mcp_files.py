@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.mcp_client.configured import (
@@ -33,6 +32,7 @@ from dragoman.mcp_client.contracts import StdioServer
 from dragoman.mcp_client.filling import FillFrom
 from dragoman.mcp_client.naming import server_part
 from dragoman.values.origin import Origin, Tier
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.extensions.plugins import Plugin

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.files import SearchFolder, Unreadable, Walk, read_text, search_folder
 from dragoman.extensions.frontmatter import read_frontmatter
 from dragoman.extensions.sources import ProgramFolder
+from dragoman.words import say
 
 MAX_BYTES = 100_000
 MAX_FILES = 50

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.policy.claude_rules import ReadRules, rules_of
 from dragoman.policy.rules import Decision, Rule, RuleProblem, Tier
+from dragoman.words import say
 
 _TOOLS = {
     "bash": "run_shell", "edit": "edit", "write": "write_file", "patch": "edit", "read": "read_file", "list": "list_directory",

@@ -12,13 +12,13 @@ from functools import partial
 import msgspec
 
 from dragoman.base.text_files import FileProblem, read_text
-from dragoman.base.words import say
 from dragoman.extensions.plugins import Plugin
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.foreign.codex_rules import read_codex
 from dragoman.foreign.gemini_rules import exclusion_rules, read_policies
 from dragoman.policy.claude_rules import ReadRules, read_claude
 from dragoman.policy.rules import OUTSIDE, Rule, RuleProblem, Tier
+from dragoman.words import say
 
 MAX_FILE_BYTES = 1_000_000
 MAX_FILES = 50

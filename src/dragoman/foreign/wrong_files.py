@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator, Sequence
 
 from dragoman.base.text_files import FileProblem, read_text
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.sources import ProgramFolder
+from dragoman.words import say
 
 MAX_FILE_BYTES = 1_000_000
 _FILES = {

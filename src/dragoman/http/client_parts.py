@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
 
-from dragoman.base.words import say
 from dragoman.http.framing import COMPRESSIONS, Decompressor, request_target
 from dragoman.http.route import Route
 from dragoman.values.errors import ConnectionFailed
+from dragoman.words import say
 
 
 class Closable(Protocol):

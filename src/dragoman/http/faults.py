@@ -7,12 +7,12 @@ import socket
 import ssl
 import zlib
 
-from dragoman.base.words import say
 from dragoman.http.connection import HungUp, ProxyRefused
 from dragoman.http.framing import NotHTTP
 from dragoman.http.route import Route, is_loopback
 from dragoman.http.tls import reason_of
 from dragoman.values.errors import ConnectionFailed
+from dragoman.words import say
 
 
 def error_before_head(error: Exception, route: Route, connect_timeout_s: float) -> ConnectionFailed:

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 
 from dragoman.base.turnstile import Turnstile
-from dragoman.base.words import say
 from dragoman.values.errors import Unauthorized
+from dragoman.words import say
 
 REMEMBERED = 32
 """How many recent tokens are remembered, so that they can be redacted."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dragoman import __version__
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.http.route import Route

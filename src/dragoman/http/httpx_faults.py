@@ -10,7 +10,6 @@ import h2.exceptions
 import httpcore2
 import socksio
 
-from dragoman.base.words import say
 from dragoman.http import connection
 from dragoman.http import faults as connection_faults
 from dragoman.http.connection import HungUp, ProxyRefused
@@ -18,6 +17,7 @@ from dragoman.http.framing import NotHTTP
 from dragoman.http.httpx_exchange import HttpxExchange
 from dragoman.http.route import Route
 from dragoman.values.errors import ConnectionFailed
+from dragoman.words import say
 
 FAULTS = (
     *connection.FAULTS,

@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.http.client_parts import AnswerBody, PerLoop, Routes
 from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_head
 from dragoman.http.route import HTTP_PROXIES, SOCKS_PROXIES, Route, pin, route_to
 from dragoman.http.transport import REQUEST_TIMEOUT
 from dragoman.values.errors import ConfigError, ConnectionFailed
+from dragoman.words import say
 
 if TYPE_CHECKING:
     import ssl

@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 _HOST = re.compile(r"[0-9A-Za-z._~!$&'()*+,;=%:-]+")
 HTTP_PROXIES = ("http", "https")

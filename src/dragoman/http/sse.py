@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dragoman.base.words import say
 from dragoman.values.errors import StreamBroken
+from dragoman.words import say
 
 MAX_EVENT_BYTES = 256 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"

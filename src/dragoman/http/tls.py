@@ -9,8 +9,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     import asyncio

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.http.client_parts import AnswerBody, PerLoop, Routes
 from dragoman.http.connection import FAULTS
 from dragoman.http.dialling import dial
@@ -21,6 +20,7 @@ from dragoman.http.framing import NotHTTP, Unsendable, request_fields, request_h
 from dragoman.http.pool import Pool, open_connections
 from dragoman.http.route import Route, route_to
 from dragoman.values.errors import ConnectionFailed
+from dragoman.words import say
 
 if TYPE_CHECKING:
     import ssl

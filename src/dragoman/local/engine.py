@@ -19,8 +19,8 @@ import msgspec
 
 from dragoman.base.private import make_directory
 from dragoman.base.turnstile import Turnstile
-from dragoman.base.words import say
 from dragoman.values.errors import InputError, ProviderError, ServerError, Unsupported
+from dragoman.words import say
 
 log = logging.getLogger("dragoman.local")
 

@@ -18,7 +18,6 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.places import find_places
 from dragoman.base.turnstile import Turnstile
-from dragoman.base.words import say
 from dragoman.local.engine import Engine, EngineSettings, engine_for
 from dragoman.providers import openai_chat
 from dragoman.providers.catalog import profile_for
@@ -27,6 +26,7 @@ from dragoman.values.contracts import BlobStore, HttpRequest, HttpResponse, Prov
 from dragoman.values.errors import InputError, ServerError, StreamBroken, Unsupported
 from dragoman.values.messages import Request, Response
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 FILE_VARIABLE = "DRAGOMAN_LOCAL_MODEL"
 EXAMPLES_HEADER = "x-alike-messages"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 from msgspec import UNSET
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.loop.assembly import assemble
 from dragoman.loop.conversation import BetweenRuns
 from dragoman.loop.history import History
@@ -37,6 +36,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.events import TurnEvent
 from dragoman.values.messages import Content, Settings, Text, Thought
 from dragoman.values.parts import prompt_message
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.messages import FinishReason, Response, ToolCall
 from dragoman.values.parts import says_something
+from dragoman.words import say
 
 MAX_ARGUMENT_CHARS = 2_000_000
 """Several times the longest answer any model gives."""

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.loop.session import Session
 from dragoman.tools.background import BackgroundCommand, BackgroundCommands
 from dragoman.tools.background_results import title_of
@@ -19,6 +18,7 @@ from dragoman.values.events import NoticeGiven, TurnEvent
 from dragoman.values.messages import user
 from dragoman.values.notes import COMMAND_ENDED, COMMAND_LOST
 from dragoman.values.record import Entry, Said, ToolFinished
+from dragoman.words import say
 
 _ENDED = re.compile(r"^Background command (bg[0-9]+) ", re.MULTILINE)
 

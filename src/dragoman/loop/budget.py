@@ -14,9 +14,9 @@ from typing import NoReturn
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.errors import BudgetExceeded
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE, estimate_tokens
 from dragoman.loop.budget import NOTHING_UNTOLD, Account, Budget, LeastUse, Spending, Untold, account_of
 from dragoman.loop.model import Model
@@ -26,6 +25,7 @@ from dragoman.values.messages import Message, Request, Response, ToolCall
 from dragoman.values.record import Entry, ToolFinished, usage_of
 from dragoman.values.usage import Usage, usage_told
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.history import History

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.loop.assembly import assemble
 from dragoman.loop.chat_turn import ChatAnswer, ChatTurn
 from dragoman.loop.conversation import BetweenRuns
@@ -40,6 +39,7 @@ from dragoman.values.errors import InputError, shown
 from dragoman.values.events import ErrorRaised, TurnEvent, UserCancelled
 from dragoman.values.messages import Content, Message, Settings, ToolCall, ToolSpec
 from dragoman.values.parts import prompt_message, to_messages
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.settings import ContextSettings

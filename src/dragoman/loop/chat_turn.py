@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.loop.closing import record_stopped, take_back
 from dragoman.loop.conditions import tell_surroundings
 from dragoman.loop.configuring import configure
@@ -26,6 +25,7 @@ from dragoman.values.events import Retrying, ToolModeChanged, TurnEvent, UserCan
 from dragoman.values.messages import FinishReason, Message, Response, ToolCall, ToolResult
 from dragoman.values.record import Entry
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.values.messages import Source

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.record import Kept, Pruned
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.plan_items import PlanItem

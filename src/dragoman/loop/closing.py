@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.tools.scheduler import Scheduler
@@ -14,6 +13,7 @@ from dragoman.values.messages import ToolCall, tool_result
 from dragoman.values.partial import Arrived
 from dragoman.values.parts import says_something
 from dragoman.values.record import Entry
+from dragoman.words import say
 
 CANCELLED = "Cancelled by the user before it was run."
 CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."

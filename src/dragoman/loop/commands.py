@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from dragoman.base.beneath import is_inside
 from dragoman.base.places import Places, find_places, running_code
 from dragoman.base.private import make_directory
-from dragoman.base.words import say
 from dragoman.loop.options import Sandboxing
 from dragoman.loop.session import SaidBoundary
 from dragoman.loop.timed_commands import start_timed
 from dragoman.values.commands import Launch, Launched, Reach
 from dragoman.values.record import NO_HOSTS, HostsUsed
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.approvals import Approvals

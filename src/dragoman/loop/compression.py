@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.context.compress import MAX_PROMPT_TOKENS, PROMPT_SHARE, Cut, may_be_used, raw_tokens_with, summary_message, verbatim_through
 from dragoman.context.settings import CompressSettings
 from dragoman.context.summarise import read_snapshot, summary_request
@@ -23,6 +22,7 @@ from dragoman.values.messages import FinishReason, Request, Response
 from dragoman.values.partial import Arrived
 from dragoman.values.record import Compressed
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 Status = Literal["noop", "compressed", "inflated", "empty", "truncated", "failed"]
 _PROMPT = os.path.join(os.path.dirname(__file__), "prompts", "summary.md")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.option_checks import check_options
@@ -21,6 +20,7 @@ from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Message, Settings
 from dragoman.values.record import Entry
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan

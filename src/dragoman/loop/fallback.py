@@ -9,12 +9,12 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.loop.configuring import configure
 from dragoman.loop.model import Model
 from dragoman.providers.retry import Decision, decide_about_429, keeps_refusing
 from dragoman.values.errors import DragomanError, ProviderError, RateLimited, Refused
 from dragoman.values.events import ModelSwitched, NoticeGiven
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Emit, Harness

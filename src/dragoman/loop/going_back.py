@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import undo_bounds
 from dragoman.sessions.restore import restore
 from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
 from dragoman.values.errors import InputError
 from dragoman.values.record import FilesChanged
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.words import say
 from dragoman.loop.assembly import assemble_like
 from dragoman.loop.configuring import configure
 from dragoman.loop.harness import Emit, Harness
@@ -17,6 +16,7 @@ from dragoman.tools.scheduler import CallReport
 from dragoman.values.calls import TakesOver
 from dragoman.values.errors import LoopDetected
 from dragoman.values.events import HandedOver
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.typed_answer import TypedAnswer

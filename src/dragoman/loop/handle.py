@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
-from dragoman.base.words import say
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.tools.shell import RunShell
@@ -19,6 +18,7 @@ from dragoman.values import tracing
 from dragoman.values.contracts import BlobStore
 from dragoman.values.events import PromptAccepted, TurnEvent
 from dragoman.values.messages import user
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness

@@ -15,7 +15,6 @@ from weakref import ref
 from dragoman.base import jsontext
 from dragoman.base.beneath import is_inside
 from dragoman.base.places import find_places
-from dragoman.base.words import say
 from dragoman.context.settings import ContextSettings
 from dragoman.context.shown import Placeholders
 from dragoman.loop.model import Model, Models, is_doubtful
@@ -37,6 +36,7 @@ from dragoman.values import tracing
 from dragoman.values.calls import Decide, Ledger, MeantCall, PendingCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account

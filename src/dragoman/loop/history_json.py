@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.sessions.log import encode_body
 from dragoman.sessions.upgrade import upgrade
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, decode_entry
+from dragoman.words import say
 
 
 def to_json(entries: Sequence[Entry]) -> str:

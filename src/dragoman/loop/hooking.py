@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.loop.at_work import tell_user
 from dragoman.loop.configuring import compose, record
 from dragoman.loop.history import sum_usage
@@ -19,6 +18,7 @@ from dragoman.values.errors import HookStopped, InputError
 from dragoman.values.events import NoticeGiven, TurnEvent
 from dragoman.values.hooks import Compressing, Go, HookCaller, Hooks, Proceed, RunEnd, Step, SubagentEnd, SubagentStart
 from dragoman.values.messages import Message, Response, ToolCall, ToolSpec, user
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.harness import Harness

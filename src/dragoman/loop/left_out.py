@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.loop.model import Model
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request, Settings, Thinking, ToolSpec, user
+from dragoman.words import say
 
 _UNSET: dict[str, object] = {"temperature": None, "top_p": None, "top_k": None, "stop": ()}
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.loop.mcp_calls import report_progress, secrets_of
 from dragoman.loop.watching import call_in
 from dragoman.mcp_client.configured import CALL_S, STARTUP_S, ConfiguredServer, hash_of
@@ -35,6 +34,7 @@ from dragoman.values.calls import AskUser, Show, ToolOutput
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Text
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.mcp_client.oauth.authorizer import OAuth

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.context.view import View
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Message, Part, Text, Thought, ToolCall, ToolResult, user
 from dragoman.values.parts import INTERRUPTED, check_roles, curated, text_of, to_messages
 from dragoman.values.record import ToolOutcome
+from dragoman.words import say
 
 _NEXT = user("What is asked next.")
 _Key = tuple[object, ...]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.loop.options import Connector, ToolCalling
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import connect
@@ -18,6 +17,7 @@ from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Request, ToolCall, ToolSpec
 from dragoman.values.profile import Profile
 from dragoman.values.tracing import traced
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.text_tools.align import NameMapping

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any, Literal, get_args
 
-from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings, Schedule
 from dragoman.http.clients import HttpClient
 from dragoman.loop.history import History
@@ -30,6 +29,7 @@ from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Effort, Settings, Thinking
+from dragoman.words import say
 
 Check = Callable[[str, Any], None]
 """Raises InputError where an option, given by its name, is not what it may be."""

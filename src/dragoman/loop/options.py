@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.http.clients import HttpClient
 from dragoman.loop.history import History
 from dragoman.policy.grants import Grants
@@ -21,6 +20,7 @@ from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Settings, ToolSpec
 from dragoman.values.partial import MAX_ANSWER_CHARS, MAX_ANSWER_EVENTS
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account, Budget

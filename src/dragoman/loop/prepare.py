@@ -3,7 +3,6 @@ anything is sent."""
 
 from __future__ import annotations
 
-from dragoman.base.words import say
 from dragoman.context.tokens import MAX_SCALE, message_tokens
 from dragoman.loop.conditions import tell_surroundings
 from dragoman.loop.configuring import configure
@@ -12,6 +11,7 @@ from dragoman.loop.options import RunOptions
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message
 from dragoman.values.record import Entry
+from dragoman.words import say
 
 
 async def take_prompt(harness: Harness, prompt: Message | None, options: RunOptions) -> Entry | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.loop.harness import Harness
 from dragoman.loop.merging import checked
@@ -17,6 +16,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, ToolResult, user
 from dragoman.values.parts import check_roles, curated
 from dragoman.values.record import Started
+from dragoman.words import say
 
 
 def clear(harness: Harness) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from dragoman.base.words import say
 from dragoman.context.repair import repair
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Content, Request, Settings, ToolSpec
 from dragoman.values.parts import check_roles, curated, to_messages
+from dragoman.words import say
 
 _TOOL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.words import say
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions
 from dragoman.loop.result import T
@@ -23,6 +22,7 @@ from dragoman.values.events import ToolCallRequested, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import ToolCall, ToolResult, tool_result
 from dragoman.values.parts import INTERRUPTED
 from dragoman.values.record import Entry, ToolDecided, ToolFinished, ToolOutcome, ToolPostponed
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.history import History

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.context.settings import CompressSettings
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
@@ -19,6 +18,7 @@ from dragoman.values.calls import Deny
 from dragoman.values.errors import ContextOverflow
 from dragoman.values.events import CompressionStarted, ContextCompressed, ContextOverflowed, ContextPruned, TurnEvent
 from dragoman.values.record import Compressed, ModelChanged, NotCompressed, Pruned, Said, ToolFinished
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.compression import Compression, Summariser

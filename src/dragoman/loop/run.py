@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from dragoman.base.words import say
 from dragoman.loop.conditions import tell_news
 from dragoman.loop.configuring import configure
 from dragoman.loop.guard import LoopGuard, is_polling
@@ -49,6 +48,7 @@ from dragoman.values.messages import FinishReason, Message, Response, ToolCall, 
 from dragoman.values.notes import LOOP_NOTE
 from dragoman.values.record import Entry
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.typed_answer import TypedAnswer

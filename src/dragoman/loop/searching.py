@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import clip
-from dragoman.base.words import say
 from dragoman.http.clients import open_transport
 from dragoman.loop.conditions import tell_surroundings
 from dragoman.loop.configuring import configure
@@ -29,6 +28,7 @@ from dragoman.values.messages import Citation, Message, Opaque, Source, Text
 from dragoman.values.notes import SEARCH_NOTE
 from dragoman.values.record import sum_usage
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 
 class WebSearchResult(msgspec.Struct, frozen=True):

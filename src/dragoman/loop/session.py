@@ -11,7 +11,6 @@ from weakref import finalize
 from dragoman import __version__
 from dragoman.base.ids import new_session_id
 from dragoman.base.places import temporary_folders
-from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import Connector, Sandboxing, SessionOptions
@@ -23,6 +22,7 @@ from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.events import ModelSwitched, Retrying, SavingChanged, TurnEvent
 from dragoman.values.messages import Blob, FileRef, Message, Part
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.charging import Purse

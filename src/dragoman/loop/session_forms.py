@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.base.words import say
 from dragoman.context.view import View
 from dragoman.foreign.sessions import import_conversation
 from dragoman.loop.history import History
@@ -14,6 +13,7 @@ from dragoman.sessions.transcript import Step, read_transcript
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Message
 from dragoman.values.record import Entry
+from dragoman.words import say
 
 Session = History | LoadedLog | Iterable[Entry] | Mapping[str, Any]
 """A record, what `store.read` returns, entries, or a ConversationRecord as gemini-cli writes it."""

@@ -8,12 +8,12 @@ from collections.abc import Collection
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.context.view import View
 from dragoman.loop.guard import LoopGuard
 from dragoman.loop.model import Model
 from dragoman.values.messages import Message, ToolSpec, user
 from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN
+from dragoman.words import say
 
 MAX_QUESTION_CHARS = 1_000
 """A longer question costs more to read again than it helps."""

@@ -14,7 +14,6 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.loop.assembly import assemble_like
 from dragoman.loop.harness import Harness
 from dragoman.loop.options import RunOptions, SessionOptions
@@ -28,6 +27,7 @@ from dragoman.values.calls import Ask, Intent, Show, ToolOutput, run_at_work
 from dragoman.values.events import NoticeGiven, SubagentEvent, TurnEvent
 from dragoman.values.messages import Text, ToolSpec, user
 from dragoman.values.record import FilesChanged
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.typed_answer import Wanted

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.loop.configuring import read_prompt
 from dragoman.loop.harness import Harness
 from dragoman.tools.description import load_description
@@ -22,6 +21,7 @@ from dragoman.values.calls import Intent, Show, ToolOutput, run_at_work
 from dragoman.values.errors import DragomanError
 from dragoman.values.events import NoticeGiven
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.agent_limits import AgentLimits

@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.loop.trace_content import agent_names
 from dragoman.values import tracing
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

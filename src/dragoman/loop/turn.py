@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
 from dragoman.loop.options import AnswerPolicy
@@ -37,6 +36,7 @@ from dragoman.values.partial import Arrived, Pieces
 from dragoman.values.parts import says_something
 from dragoman.values.record import Said
 from dragoman.values.usage import Usage, usage_told
+from dragoman.words import say
 
 UNREADABLE_TRIES = 2
 """How often a model that writes calls as text is told in one turn what is wrong with one."""

@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.loop.harness import Emit, Harness
 from dragoman.loop.model import Model
 from dragoman.loop.result import Result
@@ -40,6 +39,7 @@ from dragoman.values.events import (
 from dragoman.values.messages import Settings, Text, ToolSpec, user
 from dragoman.values.notes import OUTPUT_NOTE
 from dragoman.values.typed import Misfit, Typed, typed
+from dragoman.words import say
 
 T = TypeVar("T")
 Check = Callable[[Any], Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.loop.room import Emit
 from dragoman.values.events import NoticeGiven
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.decide import Waiting

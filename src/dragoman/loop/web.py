@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
 from dragoman.loop.model import Model, Models
 from dragoman.loop.options import SearchMode, WebAccess
@@ -23,6 +22,7 @@ from dragoman.values.messages import Request, Response, Settings, ToolSpec, user
 from dragoman.values.tracing import traced
 from dragoman.values.usage import Usage, usage_told
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.tools.web_search import SearchResult

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from dragoman.base.jsontext import valid_unicode
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import Elicit, Elicitation, Elicited
 from dragoman.values.calls import AskUser, Only
 from dragoman.values.errors import Cancelled
+from dragoman.words import say
 
 MAX_FIELDS = 20
 ATTEMPTS = 3

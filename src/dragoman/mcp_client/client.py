@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.mcp_client.channel import Channel
 from dragoman.mcp_client.contracts import (
     Authorizer,
@@ -57,6 +56,7 @@ from dragoman.mcp_client.questions import Unanswerable, answer_question, answer_
 from dragoman.values.commands import Launch
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import ProviderError
+from dragoman.words import say
 
 TIMEOUT_S = 60.0
 MOST_PAGES = 200

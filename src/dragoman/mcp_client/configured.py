@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import HttpServer, OAuthSettings, StdioServer
 from dragoman.mcp_client.filling import FillFrom, Filling, Style
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 STARTUP_S = 30.0
 """How long a server may take until it has said what it offers: some are downloaded first."""

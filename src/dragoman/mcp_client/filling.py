@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 SHORTEST_KEY = 8
 """A variable with the same value as a key is a copy of it, unless the value is one of those that many variables have."""

@@ -10,7 +10,6 @@ import re
 from typing import Any
 
 from dragoman import __version__
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import Era, ServerInfo
 from dragoman.mcp_client.errors import (
     METHOD_NOT_FOUND,
@@ -24,6 +23,7 @@ from dragoman.mcp_client.errors import (
     ServerTimedOut,
 )
 from dragoman.mcp_client.peer import Peer
+from dragoman.words import say
 
 MODERN = ("2026-07-28",)
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

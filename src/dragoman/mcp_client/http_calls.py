@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from urllib.parse import urljoin, urlsplit
 
 from dragoman import __version__
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import Authorizer, HttpServer
 from dragoman.mcp_client.errors import ServerGarbled, ServerRefused
 from dragoman.values.contracts import HttpResponse, Transport
+from dragoman.words import say
 
 MOST_BODY_BYTES = 64 * 1024 * 1024
 MOST_SIGN_INS = 4

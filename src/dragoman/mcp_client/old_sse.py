@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from dragoman.base.words import say
 from dragoman.http.sse import ServerEvent
 from dragoman.mcp_client.channel import Hear, Lose
 from dragoman.mcp_client.errors import McpError, ServerDied, ServerGarbled, ServerTimedOut
@@ -16,6 +15,7 @@ from dragoman.mcp_client.http_calls import HttpCalls, read_body
 from dragoman.mcp_client.messages import Id, NotAMessage, from_wire, to_wire
 from dragoman.values.contracts import HttpResponse
 from dragoman.values.errors import DragomanError
+from dragoman.words import say
 
 ENDPOINT_S = 15.0
 _STREAM = "text/event-stream"

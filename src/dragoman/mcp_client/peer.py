@@ -11,12 +11,12 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.mcp_client.channel import Channel
 from dragoman.mcp_client.contracts import Progress
 from dragoman.mcp_client.errors import McpError, NotJson, ProtocolError, ServerDied, ServerRefused, ServerTimedOut
 from dragoman.mcp_client.messages import Id, Incoming, RpcError, RpcNotification, RpcRequest, RpcResult, from_wire
 from dragoman.mcp_client.questions import Unanswerable
+from dragoman.words import say
 
 MOST_QUESTIONS = 32
 """Requests of the server that are answered at once. More are refused."""

@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from dragoman.base.processes import COOKIE, Watcher, end_processes
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import StdioServer
 from dragoman.mcp_client.errors import ServerNotStarted
 from dragoman.values.commands import Launch, Launched
+from dragoman.words import say
 
 VARIABLES = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"),

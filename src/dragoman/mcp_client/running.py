@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from dragoman.base.clock import now_ms
-from dragoman.base.words import change_values, say
 from dragoman.mcp_client.configured import ConfiguredServer
 from dragoman.mcp_client.contracts import CallResult, HttpServer, Offered, Progress, ServerInfo, StdioServer
 from dragoman.mcp_client.known import KnownList, KnownLists
 from dragoman.values.errors import DragomanError
+from dragoman.words import change_values, say
 
 State = Literal["configured", "known", "started", "called"]
 MAX_STARTS = 2

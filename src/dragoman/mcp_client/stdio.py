@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.mcp_client.channel import Hear, Lose
 from dragoman.mcp_client.contracts import StdioServer
 from dragoman.mcp_client.errors import McpError, ServerDied, ServerGarbled
 from dragoman.mcp_client.messages import MOST_LINE_BYTES, Id, LineCutter, NotAMessage, RpcError, from_wire, to_wire
 from dragoman.mcp_client.process import ServerProcess
 from dragoman.values.commands import Launch
+from dragoman.words import say
 
 MOST_GARBAGE_LINES = 10_000
 """Limit of lines that are not messages, such as logs on the wrong stream. A server that writes nothing else is given up."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.mcp_client.channel import Hear, Lose
 from dragoman.mcp_client.errors import McpError, ServerDied, ServerGarbled, ServerRefused, SessionLost
 from dragoman.mcp_client.events import ResumableDecoder
@@ -22,6 +21,7 @@ from dragoman.mcp_client.mirrored import header_value
 from dragoman.mcp_client.peer import refusal_as_error
 from dragoman.values.contracts import HttpResponse
 from dragoman.values.errors import DragomanError, ProviderError
+from dragoman.words import say
 
 BOTH = "application/json, text/event-stream"
 STREAM = "text/event-stream"

@@ -16,7 +16,6 @@ from dragoman.app.output import Output
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
-from dragoman.base.words import say
 from dragoman.conversation.questions import Questions
 from dragoman.loop.agent import Agent
 from dragoman.loop.run import Run
@@ -33,6 +32,7 @@ from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Blob, Content, FileRef, ToolCall
 from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation

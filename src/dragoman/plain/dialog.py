@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from dragoman.base.words import say
 from dragoman.base.wrapping import lay_out
 from dragoman.conversation.questions import Edit, wait_for_cancel
 from dragoman.plain.keys import Keyboard
 from dragoman.plain.screen import Screen
 from dragoman.values.calls import Deny
+from dragoman.words import say
 
 
 class Dialog:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dragoman.app.asking import LineQuestions
 from dragoman.app.output import Output
 from dragoman.app.setup import Setup
-from dragoman.base.words import say
 from dragoman.plain.conversation import Conversation
 from dragoman.plain.screen import Screen
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 def open_plain(setup: Setup, by_line: LineQuestions) -> Conversation:

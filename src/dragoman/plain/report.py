@@ -10,7 +10,6 @@ from dragoman.app.output import Output
 from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation import call_lines
 from dragoman.conversation.command_result import CommandResult, clean_output, read_command_result
 from dragoman.conversation.spent_words import spent_words
@@ -34,6 +33,7 @@ from dragoman.values.events import (
     UserCancelled,
 )
 from dragoman.values.messages import ToolResult
+from dragoman.words import say
 
 if TYPE_CHECKING:
     import asyncio

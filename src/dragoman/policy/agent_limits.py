@@ -13,7 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.claude_rules import allowing_rules, denying_rules
 from dragoman.policy.command_rules import CommandRuling, judge_command
 from dragoman.policy.commands import ReadableFolders
@@ -23,6 +22,7 @@ from dragoman.policy.tool_permissions import Effect, Permission, effect_of, effe
 from dragoman.policy.tool_rules import fits_call, fits_server
 from dragoman.values.calls import Deny, Intent
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 _FOR_SERVERS = frozenset({"search_tools", "call_tool"})
 """Tools that find and call a server's tools: whoever has one of those has these."""

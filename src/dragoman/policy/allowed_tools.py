@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.claude_rules import allowing_rules, denying_rules
 from dragoman.policy.judge import Law, MustAsk
 from dragoman.policy.rules import COMMANDS, EDITS, Rule, RuleProblem
 from dragoman.policy.tool_rules import fits_call
 from dragoman.values.calls import Deny, Intent
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.command_rules import CommandRuling

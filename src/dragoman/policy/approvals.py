@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.policy.grants import OUTSIDE_KEY, Grants
 from dragoman.policy.judge import GATE, NO_LAW, PREFIX_KEY, Law, Mode, MustAsk, asks_by_rule, grant_key, judge, narrower
 from dragoman.values.calls import Allow, Ask, Deny, Intent, Later, Tool
 from dragoman.values.errors import Cancelled, SandboxError
 from dragoman.values.messages import ToolCall, ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.rules import Rule

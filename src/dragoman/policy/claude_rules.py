@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.rules import COMMANDS, DECISIONS, EDITS, SERVERS, Decision, Rule, RuleProblem, Tier, check_rule
+from dragoman.words import say
 
 _EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READING = ("read_file", "read_many_files", "list_directory", "grep", "glob")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.commands import CommandStep, ReadableFolders, find_doubt, steps_of
 from dragoman.policy.emptying import find_emptied
 from dragoman.policy.hidden_commands import all_commands, forms_of, mentions, takes_commands
@@ -20,6 +19,7 @@ from dragoman.policy.running_options import find_running_option
 from dragoman.policy.shell_grammar import read_commands
 from dragoman.policy.shell_words import Unclear
 from dragoman.policy.work import TooMuchWork, WorkDone
+from dragoman.words import say
 
 _INTO_FILE = re.compile(r"((?<=\s)(?:[12]?>>?|&>)[ \t]*)(?!/dev/null\b)[A-Za-z0-9_./+-]+(?=[ \t\n;|]|$)")
 """Output that goes to a file with a plain name."""

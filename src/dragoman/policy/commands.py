@@ -10,7 +10,6 @@ import msgspec
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.text import set_of
-from dragoman.base.words import say
 from dragoman.policy.git_folder import find_danger, tracked_files
 from dragoman.policy.read_only_git import shows_content
 from dragoman.policy.read_only_programs import Found, find_reads, is_builtin
@@ -18,6 +17,7 @@ from dragoman.policy.real_paths import SYSTEM, real_path
 from dragoman.policy.shell_grammar import Commands
 from dragoman.policy.shell_words import ShellWord
 from dragoman.policy.work import READ_FOLDER, READ_INDEX, SEARCH_TREE, WorkDone
+from dragoman.words import say
 
 MAX_MATCHES = 5_000
 """A file pattern that may stand for more names is not followed."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
-from dragoman.base.words import say
 from dragoman.policy.git_settings import read_settings
+from dragoman.words import say
 
 MAX_CONFIG_BYTES = 200_000
 MAX_INDEX_BYTES = 64_000_000

@@ -13,12 +13,12 @@ from typing import Literal
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
-from dragoman.base.words import say
 from dragoman.policy.git_folder import MAX_CONFIG_BYTES, find_danger
 from dragoman.policy.git_settings import Setting, read_settings
 from dragoman.policy.running_programs import runs_anything
 from dragoman.policy.sandbox.git_runs import has_hooks
 from dragoman.policy.sandbox.toolchains import goes_through
+from dragoman.words import say
 
 _ADDRESS = re.compile(
     r"(?:https?|ssh|git)://[A-Za-z0-9][^\s\"'\\;#]*|(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]+:(?!:)[^\s\"'\\;#:][^\s\"'\\;#]*"

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.base.words import say
 from dragoman.policy.running_programs import GIVEN_STRINGS, INTERPRETERS, SHELLS, TOLD_TO, WRAPPERS, is_among, program_name
 from dragoman.policy.shell_grammar import find_commands, read_commands
 from dragoman.policy.shell_words import Unclear
 from dragoman.policy.work import TooMuchWork, WorkDone
+from dragoman.words import say
 
 _IS_CODE = re.compile(r"[\s('\"!`]")
 """More than the name of a file, or of a test."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.command_rules import CommandRuling

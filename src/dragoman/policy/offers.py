@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dragoman.base.text import set_of
-from dragoman.base.words import say
 from dragoman.policy.hidden_commands import all_commands, forms_of
 from dragoman.policy.read_only_programs import is_known
 from dragoman.policy.rules import Rule
 from dragoman.policy.running_options import find_running_option
 from dragoman.policy.running_programs import runs_anything
 from dragoman.policy.work import TooMuchWork, WorkDone
+from dragoman.words import say
 
 _SUBCOMMANDS = set_of(
     "npm pnpm yarn bun cargo go git make gmake ninja task uv pip poetry docker kubectl gh dotnet gradle mvn rake bundle composer mix nox "

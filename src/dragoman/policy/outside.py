@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.command_rules import CommandRuling, fits_step
 from dragoman.policy.commands import ReadableFolders, doubt_of_environment, doubt_of_program, steps_of
 from dragoman.policy.grants import OUTSIDE_KEY
@@ -31,6 +30,7 @@ from dragoman.policy.shell_words import Unclear
 from dragoman.policy.work import TooMuchWork
 from dragoman.values.calls import Intent
 from dragoman.values.commands import OutsideRun
+from dragoman.words import say
 
 _COUNTING = ("user", "flag", "admin")
 """Whose rules let something run outside."""

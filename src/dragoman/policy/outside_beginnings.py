@@ -14,9 +14,9 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.text import set_of
-from dragoman.base.words import say
 from dragoman.policy.commands import ReadableFolders, doubt_of_environment, doubt_of_program
 from dragoman.policy.sandbox.toolchains import goes_through
+from dragoman.words import say
 
 _WORD = re.compile(r"(?:[A-Za-z0-9_./:=@,+%-]|'[^'\n\0]*')+")
 _LINE = re.compile(rf" *{_WORD.pattern}(?: +{_WORD.pattern})* *")

@@ -15,8 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.host_rules import fits_host, is_host
+from dragoman.words import say
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = ("allow", "ask", "deny")

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import set_of
-from dragoman.base.words import say
 from dragoman.policy.shell_split import split_commands
 from dragoman.policy.shell_words import Operator, ShellReading, ShellWord, Unclear, read_words
 from dragoman.policy.work import WorkDone
+from dragoman.words import say
 
 MAX_BYTES = 64 * 1024
 MAX_LOOSE_BYTES = 4 * 1024

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
+from dragoman.words import say
 
 MAX_WORDS = 2_000
 """A line with more is not read: it would hold up everything else."""

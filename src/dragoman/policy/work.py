@@ -6,7 +6,7 @@ takes minutes, on the event loop, with everything else waiting. Past the bound i
 
 from __future__ import annotations
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 MAX_WORK = 400_000
 """One unit is about a microsecond: a word looked at, a few bytes parsed. Ordinary lines need some hundreds."""

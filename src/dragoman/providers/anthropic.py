@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.anthropic_stream import Decoder, EventsOrDocument, read_answer
 from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_id, wire_name
@@ -27,6 +26,7 @@ from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Settings, Text, Thought, ToolCall, ToolResult
 from dragoman.values.parts import NO_OUTPUT
+from dragoman.words import say
 
 MAX_ID = 64
 _FIRST_TURN = {role: b'{"role":"' + role.encode() + b'","content":[' for role in ("user", "assistant")}

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.http.sse import ServerEvent, SSEDecoder
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
@@ -15,6 +14,7 @@ from dragoman.values.errors import StreamBroken
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Citation, FinishReason, Opaque, Response
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 FINISH = {
     "end_turn": FinishReason.STOP,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from dragoman.base.words import say
 from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import ConfigError, Unauthorized
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 _FRAMING = {"host", "content-length", "transfer-encoding", "connection"}
 """Headers that are the HTTP client's own."""

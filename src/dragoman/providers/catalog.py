@@ -13,9 +13,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
 from dragoman.values.profile import SMALL_FIELDS, Deployment, Profile, ProtocolName
+from dragoman.words import say
 
 PROTOCOLS = "dragoman.protocols"
 """The entry points of protocols that other packages bring."""

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
 from dragoman.base import late_types
-from dragoman.base.words import say
 from dragoman.http.clients import HttpClient, open_transport
 from dragoman.providers.auth import Auth, KeyAuth, NoAuth, checked_header, with_env_headers
 from dragoman.providers.catalog import Catalog, builtin_catalog, filled, profile_for
@@ -20,6 +19,7 @@ from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.contracts import BlobStore, Provider, Transport
 from dragoman.values.errors import Unauthorized
 from dragoman.values.profile import Deployment, ProtocolName
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.local.provider import Find

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
-from dragoman.base.words import say
+from dragoman.words import say
 
 MAX_MESSAGE_CHARS = 600
 _DEPTH = 4

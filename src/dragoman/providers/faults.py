@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.words import say
 from dragoman.providers.wire import Destination
 from dragoman.values.errors import (
     BadRequest,
@@ -25,6 +24,7 @@ from dragoman.values.errors import (
     Unauthorized,
 )
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.providers.fault_body import ErrorBody

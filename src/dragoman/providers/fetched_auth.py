@@ -6,12 +6,12 @@ import asyncio
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from dragoman.base.words import say
 from dragoman.http.fetched_tokens import OneFetch, Tokens, is_in
 from dragoman.providers.auth import checked_key, in_header
 from dragoman.providers.redact import redact
 from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.words import say
 
 COMMAND_TIMEOUT_S = 30.0
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.faults import error_from_status
 from dragoman.values.errors import Cancelled, ConnectionFailed, DragomanError, TimedOut
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 _STATUS = ("status_code", "status", "http_status", "code")
 _BODY = ("content", "data", "body", "text", "details")

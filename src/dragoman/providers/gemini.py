@@ -9,7 +9,6 @@ from urllib.parse import quote
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.gemini_schema import reduce_schema
 from dragoman.providers.gemini_stream import CONTINUATION, Decoder, read_answer
@@ -29,6 +28,7 @@ from dragoman.providers.wire_content import (
 from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thinking, Thought, ToolCall, ToolResult
+from dragoman.words import say
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """The documented value for a call that Gemini did not make itself."""

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -16,6 +15,7 @@ from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Citation, FinishReason, Opaque, Response, SafetyRating
 from dragoman.values.parts import parse_thought
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 FINISH = {
     "FINISH_REASON_UNSPECIFIED": FinishReason.OTHER,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.http.fetched_tokens import OneFetch, Tokens, is_in
 from dragoman.providers.auth import Auth
 from dragoman.providers.fetched_auth import CommandAuth
@@ -17,6 +16,7 @@ from dragoman.providers.redact import redact
 from dragoman.values.contracts import HttpRequest
 from dragoman.values.errors import ConfigError, Unauthorized
 from dragoman.values.profile import Deployment
+from dragoman.words import say
 
 GOOGLE_TIMEOUT_S = 20.0
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"

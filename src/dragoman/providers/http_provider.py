@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.base.turnstile import Turnstile
-from dragoman.base.words import change_values, say
 from dragoman.http.pool import most_connections
 from dragoman.providers.answer import last_response
 from dragoman.providers.auth import Auth, NoAuth
@@ -33,6 +32,7 @@ from dragoman.values.events import (
 from dragoman.values.messages import Blob, FileRef, PerMessage, Request, Response
 from dragoman.values.parts import used_call_ids
 from dragoman.values.profile import Deployment, Profile
+from dragoman.words import change_values, say
 
 if TYPE_CHECKING:
     from dragoman.providers.omitting import Omitting

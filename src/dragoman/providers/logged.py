@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.redact import Secrets, known_secrets, redact
 from dragoman.values.calls import prompt_at_work
 from dragoman.values.contracts import Provider
@@ -20,6 +19,7 @@ from dragoman.values.events import ResponseFinished, Retrying, StreamEvent, Usag
 from dragoman.values.messages import Request, Response
 from dragoman.values.usage import Usage
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import say
 
 BODY_LIMIT = 4_000
 """How many characters of a body are logged."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from dragoman.base.words import say
 from dragoman.values.contracts import HttpRequest, Provider
 from dragoman.values.errors import Unsupported
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Request
 from dragoman.values.profile import Deployment, Profile
+from dragoman.words import say
 
 
 class OfflineProvider(Provider):

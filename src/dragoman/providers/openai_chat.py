@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_chat_stream import Decoder, answer_from_error, read_answer
 from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, format_instruction, response_format, sampling
@@ -29,6 +28,7 @@ from dragoman.providers.wire_content import (
 from dragoman.providers.wire_schemas import tool_schema
 from dragoman.values.errors import Unsupported
 from dragoman.values.messages import Blob, FileRef, Message, Request, Response, Text, Thought, ToolCall, ToolResult
+from dragoman.words import say
 
 MAX_ID = 40
 MAX_KEPT_ID = 256

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_event
 from dragoman.providers.wire import Destination, Taken
@@ -13,6 +12,7 @@ from dragoman.values.errors import StreamBroken
 from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Citation, FinishReason, Opaque, Response
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 _CUT = {
     "max_output_tokens": FinishReason.LENGTH,

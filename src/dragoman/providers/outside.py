@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.base.plugins import PluginNotFound, has_plugin, is_module_name, load_plugin
-from dragoman.base.words import say
 from dragoman.providers.catalog import PROTOCOLS, Catalog
 from dragoman.providers.wire import Wire
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 PROVIDERS = "dragoman.providers"
 

@@ -17,13 +17,13 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from dragoman.base.turnstile import Turnstile
-from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError, RateLimited
 from dragoman.values.events import RequestDelayed, ResponseFinished, StreamEvent, UsageUpdated
 from dragoman.values.messages import Blob, FileRef, Part, Request, Response, Text, Thought, ToolCall, ToolResult
 from dragoman.values.usage import Usage
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import say
 
 MINUTE_S = 60.0
 CHECK_S = 1.0

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, closing
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.http.deadline import Deadline
 from dragoman.providers.wire import Framing, StreamDecoder
 from dragoman.values.contracts import HttpResponse
@@ -24,6 +23,7 @@ from dragoman.values.events import (
 )
 from dragoman.values.messages import Response, Text, Thought, ToolCall
 from dragoman.values.profile import Profile
+from dragoman.words import say
 
 TRAILING_S = 5.0
 """How long to wait for trailing events after the finish reason."""

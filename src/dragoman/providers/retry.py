@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError, Overloaded, ProviderError, RateLimited
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent
 from dragoman.values.messages import Request, Response
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import say
 
 Decision: TypeAlias = str | bool | None
 """What a hook for persistent 429s decides: another model, True to ask the same one again at once, False or None to give up."""

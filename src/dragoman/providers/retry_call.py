@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, overload
 
-from dragoman.base.words import say
 from dragoman.providers.retry import (
     Attempts,
     Decision,
@@ -21,6 +20,7 @@ from dragoman.providers.retry import (
 )
 from dragoman.values.errors import InputError, ProviderError
 from dragoman.values.events import Retrying
+from dragoman.words import say
 
 T = TypeVar("T")
 OnRetry = Callable[[Retrying], object]

@@ -16,8 +16,8 @@ from dragoman.base.stored_secrets import (
     StoredIn,
     StoredSecrets,
 )
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.words import say
 
 log = logging.getLogger("dragoman.keys")
 

@@ -9,11 +9,11 @@ from typing import Literal
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.wire import Destination
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolResult
 from dragoman.values.parts import NO_OUTPUT, text_of
 from dragoman.values.profile import Profile
+from dragoman.words import say
 
 EMPTY_MESSAGE = "(empty message)"
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

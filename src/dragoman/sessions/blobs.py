@@ -8,10 +8,10 @@ from typing import Protocol
 
 from dragoman.base.atomic import replace_file
 from dragoman.base.private import make_directory, open_file, sync_directory
-from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob
+from dragoman.words import say
 
 _HEX = frozenset("0123456789abcdef")
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from dragoman.base.beneath import is_inside
-from dragoman.base.words import say
 from dragoman.values.record import Configured, Entry, FilesChanged, Started
+from dragoman.words import say
 
 OWN_EXPORT = "dragoman "
 """How `imported_from` begins for an export or a log of ours."""

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.sessions.transcript import ToolCallStep
 from dragoman.values.notes import without_notes
 from dragoman.values.record import CommandOutput
+from dragoman.words import say
 
 _OLD = ("old_string", "old_str", "old_text", "oldText")
 _NEW = ("new_string", "new_str", "new_text", "newText")

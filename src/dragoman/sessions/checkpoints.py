@@ -17,12 +17,12 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from dragoman.base.words import say
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_state
 from dragoman.values.calls import Intent, Ledger
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Part, ToolCall, ToolResult
 from dragoman.values.record import CommandOutput, FileChange, ToolOutcome, WaitsFor
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.sessions.watched_files import SeenAtOnce, WatchedFiles

@@ -10,12 +10,12 @@ import msgspec
 from dragoman.base.atomic import write_aside
 from dragoman.base.clock import now_ms
 from dragoman.base.private import make_directory, sync_directory
-from dragoman.base.words import say
 from dragoman.sessions.log import Damaged, encode_line, read_lines
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.summary import open_log
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
+from dragoman.words import say
 
 
 def fork_log(path: str, target: str, upto: int | None = None) -> None:

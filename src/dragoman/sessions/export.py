@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, utc_of
 from dragoman.sessions.html_page import to_html
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
@@ -33,6 +32,7 @@ from dragoman.values.record import (
     fold,
 )
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 __all__ = ["FORMAT", "SessionExport", "from_json", "is_json_export", "to_conversation_record", "to_html", "to_json", "to_markdown"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.sessions.transcript import Note, Reply, ToolCallStep, Transcript
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 # Newlines and tabs stay; any other character that acts on a terminal or an HTML parser is replaced by a visible symbol.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dragoman.base.ids import is_beginning, named_by, short_ids
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.sessions.projects import quote_typed
 from dragoman.sessions.summary import Summary
 from dragoman.values.errors import InputError, NoSession
+from dragoman.words import say
 
 _NAMED = 6
 """How many of the sessions that may have been meant are named."""

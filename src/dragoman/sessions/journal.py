@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.base.private import sync_directory, sync_file, write_whole
-from dragoman.base.words import say
 from dragoman.sessions.log import encode_line
 from dragoman.values.record import Entry, Journal, ToolStarted
+from dragoman.words import say
 
 OnFault = Callable[[str], None]
 """Takes one line for the user: saving has stopped, or works again. `journal.fault` is up to date when it is called."""

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 _T = TypeVar("_T")
 _KEYS = "keys"

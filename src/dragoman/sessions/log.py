@@ -16,9 +16,9 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.private import open_file
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, Unknown, decode_entry, encode_entry
+from dragoman.words import say
 
 _CRC = b',"crc":"'
 _NAMED_LINES = 5

@@ -7,13 +7,13 @@ import os
 import msgspec
 
 from dragoman.base.private import create_file, make_directory, open_file, sync_directory, sync_file, write_whole
-from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SessionJournal
 from dragoman.sessions.lock import lock
 from dragoman.sessions.log import LoadedLog, loose_mode, read_file, read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Started
+from dragoman.words import say
 
 Path = str | os.PathLike[str]
 

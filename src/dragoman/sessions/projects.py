@@ -8,8 +8,8 @@ from unicodedata import normalize
 
 from dragoman.base.ids import is_session_id
 from dragoman.base.text import printable_input
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 _ENDING = ".jsonl"
 _MAX_NAME_BYTES = 80

@@ -15,11 +15,11 @@ import msgspec
 from dragoman.base.atomic import FileChanged, change_mode, keep_attributes, remove_with_retry, require_unchanged, temporary_name
 from dragoman.base.beneath import Directory, open_parent, rmdir_beneath, unlink_beneath
 from dragoman.base.private import write_whole
-from dragoman.base.words import say
 from dragoman.sessions.file_state import NOTHING, FileState, is_hash, read_file_state
 from dragoman.sessions.undo import PRIVATE, Conflict, UndoPlan, UndoStep, obstacle, saved_bytes
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.record import FileChange
+from dragoman.words import say
 
 _SHOWN_CONFLICTS = 5
 

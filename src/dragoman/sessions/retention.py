@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.sessions.export_words import time_of
 from dragoman.sessions.log import LoadedLog, read_log
 from dragoman.sessions.summary import KNOWN_FORMAT, Summary
 from dragoman.values.errors import InputError
 from dragoman.values.record import Started, Unknown
+from dragoman.words import say
 
 DAY_MS = 24 * 60 * 60 * 1000
 SETTLED_MS = 7 * DAY_MS

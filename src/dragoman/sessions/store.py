@@ -13,7 +13,6 @@ import msgspec
 from dragoman.base import late_types
 from dragoman.base.clock import now_ms
 from dragoman.base.ids import is_session_id, new_session_id
-from dragoman.base.words import say
 from dragoman.sessions.blobs import FileBlobs, SavedBlobs
 from dragoman.sessions.journal import OnFault, SavedJournal
 from dragoman.sessions.log import LoadedLog, encode_line
@@ -34,6 +33,7 @@ from dragoman.sessions.projects import (
 )
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
+from dragoman.words import say
 
 if TYPE_CHECKING:  # starting a session needs none of these
     from dragoman.sessions.index import Index

@@ -16,7 +16,6 @@ from stat import S_IFMT, S_ISDIR, S_ISLNK
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.sessions.bounds import UndoBounds, last_imported_seq
 from dragoman.sessions.checkpoints import UNKNOWN, UNSURE
 from dragoman.sessions.file_state import BLOCKED, NOTHING, FileState, is_hash, read_file_state
@@ -33,6 +32,7 @@ from dragoman.values.record import (
     ToolPostponed,
     fold,
 )
+from dragoman.words import say
 
 PRIVATE = 0o600
 """The mode of a restored file if its old mode is not known."""

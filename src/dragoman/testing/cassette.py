@@ -23,11 +23,11 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
-from dragoman.base.words import say
 from dragoman.providers.redact import Secrets, known_secrets, redact, redact_bytes, redact_chunks, redact_headers
 from dragoman.testing.portable import PortablePlace, difference_path, fill_places, find_places, hide_places, portable_body
 from dragoman.values.contracts import HttpResponse, Transport
 from dragoman.values.errors import ConnectionFailed, InputError
+from dragoman.words import say
 
 CONTEXT = 60
 """Characters shown on either side of the first difference."""

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from dragoman.base.words import say
 from dragoman.providers.catalog import builtin_catalog, profile_for
 from dragoman.providers.connect import Connection, connect
 from dragoman.testing.mock.rules import rules_of
@@ -17,6 +16,7 @@ from dragoman.testing.mock.violation import Rules
 from dragoman.testing.recorded import RETRY_AT_ONCE
 from dragoman.testing.script import Source
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 class Loopback:

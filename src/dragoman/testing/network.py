@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 
 class NetworkBlocked(RuntimeError):

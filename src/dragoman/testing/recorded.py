@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.http.clients import open_transport
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import Connection, auth_for, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.cassette import Cassette
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 async def _skip_wait(seconds: float) -> None:

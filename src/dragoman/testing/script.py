@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.testing import script_text, script_writing
 from dragoman.testing.script_steps import Say, ScriptedAnswer, ScriptForm
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 class Script(ScriptForm, frozen=True, omit_defaults=True):

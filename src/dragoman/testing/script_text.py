@@ -29,7 +29,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from dragoman.base.text import closest
-from dragoman.base.words import say
 from dragoman.testing.script_steps import (
     BlockStep,
     CallQuirk,
@@ -53,6 +52,7 @@ from dragoman.testing.script_steps import (
 )
 from dragoman.values.errors import InputError
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _LINE = re.compile(rf'\s*(\w+)((?:\s+\w+(?:=(?:{_STRING}|[^\s":]+))?)*)\s*(?::(.*))?', re.DOTALL)

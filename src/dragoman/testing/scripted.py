@@ -20,7 +20,6 @@ from contextlib import aclosing
 from typing import assert_never
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.answer import AnswerBuilder
 from dragoman.providers.faults import error_from_status
 from dragoman.testing.portable import portable_bytes
@@ -48,6 +47,7 @@ from dragoman.values.events import ResponseFinished, StreamEvent, TextDelta, Tho
 from dragoman.values.messages import Citation, FinishReason, Opaque, Request
 from dragoman.values.parts import used_call_ids
 from dragoman.values.profile import Deployment, Profile
+from dragoman.words import say
 
 EMBEDDING_SIZE = 8
 

@@ -9,7 +9,6 @@ from typing import Any, get_args
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import connect
 from dragoman.testing.mock.rules import rules_of
@@ -20,6 +19,7 @@ from dragoman.values.events import StreamEvent
 from dragoman.values.messages import Message, Request, Response, Text
 from dragoman.values.profile import Deployment, ProtocolName
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import say
 
 _OWN_SERVICES: dict[str, str] = {
     "gemini": "gemini",

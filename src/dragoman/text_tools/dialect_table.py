@@ -6,12 +6,12 @@ import re
 from functools import cache
 
 from dragoman.base.text import closest
-from dragoman.base.words import say
 from dragoman.text_tools.dialect import FENCED_JSON, Dialect
 from dragoman.text_tools.dialects_code import CODE
 from dragoman.text_tools.dialects_json import JSON
 from dragoman.text_tools.dialects_named import NAMED
 from dragoman.text_tools.dialects_tagged import TAGGED
+from dragoman.words import say
 
 _RENAMED = {"seed": FENCED_JSON}
 """Old names, still found in the logs of earlier versions."""

@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from dragoman.base.words import sentence_of
 from dragoman.text_tools.answering import AnswerReader, BoundAnswerReader, ReaderOptions
 from dragoman.text_tools.dialect_table import find_dialect
 from dragoman.text_tools.no_think import words_for
@@ -30,6 +29,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.events import Retrying, StreamEvent
 from dragoman.values.messages import Message, PerMessage, Request, Response, ToolSpec, user
 from dragoman.values.wrapping import WrappingProvider
+from dragoman.words import sentence_of
 
 MUST_CALL = "Answer with a tool call."
 MUST_CALL_ONE = "Answer with a call of the tool {name}."

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.tools.child_environment import pass_variables
 from dragoman.tools.edit import Edit, WriteFile
 from dragoman.tools.files import ListDirectory, ReadFile, ReadManyFiles
@@ -21,6 +20,7 @@ from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import AskUser, Tool, WriteApproval
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands

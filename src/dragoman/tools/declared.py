@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.tools.registry import check_name
 from dragoman.values.calls import Intent, Later, Show, ToolOutput
 from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.parts import call_in_words
+from dragoman.words import say
 
 
 class DeclaredTool:

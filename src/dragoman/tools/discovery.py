@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.child_environment import child_environment
 from dragoman.tools.process import run_process
@@ -25,6 +24,7 @@ from dragoman.values.calls import Intent, Show, Tool, ToolOutput
 from dragoman.values.commands import Launch
 from dragoman.values.errors import ConfigError, InputError
 from dragoman.values.messages import Text, ToolKind, ToolSpec
+from dragoman.words import say
 
 DISCOVERY_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 300.0

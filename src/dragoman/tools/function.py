@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, TypeVar, g
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.docstring import read_docstring
 from dragoman.tools.registry import check_name
@@ -33,6 +32,7 @@ from dragoman.tools.tool_context import ToolContext, is_context
 from dragoman.values.calls import Intent, Later, Show, ToolOutput
 from dragoman.values.errors import InputError, ToolBroken
 from dragoman.values.messages import ToolKind, ToolSpec
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from inspect import Parameter

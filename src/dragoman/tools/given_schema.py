@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.errors import InputError, shown
 from dragoman.values.schema import problems
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from inspect import Parameter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.tools.process import tell_user
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.base.plugins import PluginNotFound, load_plugin
-from dragoman.base.words import say
 from dragoman.tools.function import tool
 from dragoman.values.calls import Tool, WrappingTool
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 GROUP = "dragoman.tools"
 

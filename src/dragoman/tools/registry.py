@@ -8,10 +8,10 @@ from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.base.text import closest
-from dragoman.base.words import say
 from dragoman.values.calls import Tool
 from dragoman.values.errors import InputError
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}\Z")
 

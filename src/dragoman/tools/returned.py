@@ -9,7 +9,6 @@ from functools import partial
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.tools import results
 from dragoman.tools.tool_context import keep_media
 from dragoman.values.calls import Later, TakesOver, ToolOutput, run_at_work
@@ -17,6 +16,7 @@ from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Media, Text, ToolCall, ToolResult
 from dragoman.values.parts import NO_OUTPUT
+from dragoman.words import say
 
 HANDED_OVER = "The conversation is handed over: you go on with it from here."
 """What the model reads that goes on: who called the tool is not asked again."""

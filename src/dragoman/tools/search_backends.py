@@ -12,7 +12,6 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.text import clip
 from dragoman.base.visible import strip_hidden
-from dragoman.base.words import say
 from dragoman.tools.citations import cite, read_supports
 from dragoman.tools.grounding import cite_message, supports_of
 from dragoman.tools.web_search import SearchResult, search_request
@@ -21,6 +20,7 @@ from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, 
 from dragoman.values.messages import Citation, FinishReason, Request, Response
 from dragoman.values.partial import Pieces
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 _REFUSALS = (FinishReason.SAFETY, FinishReason.RECITATION, FinishReason.REFUSAL)
 

@@ -12,7 +12,6 @@ import threading
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_origin
 
-from dragoman.base.words import say
 from dragoman.tools.job import ShowMore, call_at_work
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.calls import RunAtWork, Show, run_at_work
@@ -21,6 +20,7 @@ from dragoman.values.errors import InputError
 from dragoman.values.events import ToolCallUpdated
 from dragoman.values.messages import Blob, Media
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -12,10 +12,10 @@ from dragoman.base.atomic import FileChanged, WouldChangeOwner
 from dragoman.base.beneath import Directory, is_inside, open_beneath
 from dragoman.base.found_files import NotRegularFile
 from dragoman.base.jsontext import valid_unicode
-from dragoman.base.words import say
 from dragoman.tools.names import escape_name, escape_relative_path, truncate_path, unescape_name
 from dragoman.values.calls import ToolOutput
 from dragoman.values.messages import Text
+from dragoman.words import say
 
 
 class ToolRefusal(Exception):

@@ -13,11 +13,11 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.tools.process import Exit
 from dragoman.values.calls import Allow, Intent, WriteApproval
 from dragoman.values.commands import REFUSED_TO_WRITE, WAS_READ_ONLY, Launch, Reach
 from dragoman.values.messages import ToolCall
+from dragoman.words import say
 
 _HEAD_CHARS, _TAIL_CHARS = 20_000, 20_000
 # Told to the model.

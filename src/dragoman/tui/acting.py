@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from dragoman.base.words import say
 from dragoman.policy.judge import Mode
 from dragoman.tui.asking import LiveDialog
 from dragoman.tui.bindings import AT_WORK
@@ -18,6 +17,7 @@ from dragoman.tui.talk import LiveTalk
 from dragoman.tui.turns import Turns
 from dragoman.tui.vim import VimKeys
 from dragoman.tui.work_keys import WorkKeys
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

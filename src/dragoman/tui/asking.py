@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 from dragoman.app.answers import ENTER, QUIET_S, Answers, Heard
-from dragoman.base.words import say
 from dragoman.conversation.questions import ESCAPE, wait_for_cancel
 from dragoman.conversation.style import Style
 from dragoman.tui.canvas import Canvas
@@ -20,6 +19,7 @@ from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import wrap
 from dragoman.values.calls import Deny
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.tui.calls import Folded

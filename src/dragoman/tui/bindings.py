@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 KEYS = {
     "enter": "send",

@@ -9,7 +9,6 @@ from typing import Literal
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation.call_lines import in_words, result_text, shown_of
 from dragoman.conversation.command_result import clean_output, read_command_result
 from dragoman.conversation.questions import REFUSED, SAID_NO
@@ -22,6 +21,7 @@ from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import ToolCall, ToolResult
 from dragoman.values.parts import call_in_words
 from dragoman.values.record import CommandOutput
+from dragoman.words import say
 
 _TELLING_ROWS = 2
 """How many rows a telling line of a failed command may take."""

@@ -9,10 +9,10 @@ import msgspec
 
 from dragoman.base.graphemes import width
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.tui.line import INDENT, Line, Span, line, visible
 from dragoman.tui.wrap import fit, wrap
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 PROMPT_ROWS = 12
 """A longer prompt is folded: its beginning is shown, and how much follows."""

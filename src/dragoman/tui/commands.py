@@ -7,13 +7,13 @@ import os
 from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
-from dragoman.base.words import choose_language, say
 from dragoman.conversation.command_pages import help_groups
 from dragoman.conversation.slash import SlashCommands
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.theme import NAMES, choose_theme
 from dragoman.values.errors import DragomanError
+from dragoman.words import choose_language, say
 
 if TYPE_CHECKING:
     from dragoman.conversation.subcommand import Printed

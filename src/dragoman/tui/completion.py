@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.base.graphemes import width as cells_of
-from dragoman.base.words import say
 from dragoman.conversation.command_pages import choices_after
 from dragoman.tools import ripgrep
 from dragoman.tools.ripgrep import find_ripgrep, limit_memory
@@ -18,6 +17,7 @@ from dragoman.tools.workspace import ToolRefusal
 from dragoman.tui.composer import MEDIA_ENDINGS, Composer
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit
+from dragoman.words import say
 
 MOST_FILES = 500_000
 MOST_SHOWN = 50

@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from dragoman.base.graphemes import clusters, next_boundary, width_of
-from dragoman.base.words import say
 from dragoman.tui.keys import is_typed
+from dragoman.words import say
 
 FOLD_LINES = 4
 FOLD_CHARS = 1_000

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.context.plan_items import Kind, PlanItem
 from dragoman.conversation.pages.context_page import marks_of
 from dragoman.conversation.pages.session_list import age
@@ -17,6 +16,7 @@ from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
 from dragoman.values.errors import DragomanError
 from dragoman.values.record import Said
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan

@@ -14,7 +14,6 @@ from dragoman.app.console import Messages
 from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
-from dragoman.base.words import say
 from dragoman.conversation.command_pages import menu_rows
 from dragoman.conversation.questions import Intend, Questions
 from dragoman.loop.run import Run
@@ -55,6 +54,7 @@ from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
 from dragoman.values.record import Titled
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation

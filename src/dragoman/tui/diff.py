@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from dragoman.base.words import say
 from dragoman.tui.highlight import highlight, language_of
 from dragoman.tui.line import EMPTY, INDENT, Line, Span, line, visible
 from dragoman.tui.wrap import fit, pad, wrap_code
+from dragoman.words import say
 
 TWO_COLUMNS = 100
 """From so many columns on, old and new stand beside each other, where there are both."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.tui.asking import Printer

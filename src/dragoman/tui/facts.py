@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from dragoman.base.clock import now_ms
 from dragoman.base.found_files import read_found_text
 from dragoman.base.places import shorten_home
-from dragoman.base.words import chosen_language
 from dragoman.tui.line import EMPTY, Line
 from dragoman.tui.status import WIDE, Facts, status_line
+from dragoman.words import chosen_language
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 from dragoman.base.found_files import read_found
 from dragoman.base.places import find_places
-from dragoman.base.words import choose_language, language_of, say
 from dragoman.tui.composer import Composer, may_name_media
 from dragoman.tui.keys import Key, KeyReader, Paste
 from dragoman.tui.layout import lay_out
@@ -23,6 +22,7 @@ from dragoman.tui.line import line
 from dragoman.tui.live import LiveRegion, does_reflow, has_synchronised_updates
 from dragoman.tui.terminal import Terminal
 from dragoman.tui.theme import Theme, choose_theme
+from dragoman.words import choose_language, language_of, say
 
 _ALONE = ("--trust", "--yes", "--text-tools", "--resume", "-c", "--continue", "--no-color")
 _WITH_VALUE = ("-m", "--model", "--fallback", "--approval", "--max-turns", "--include", "--config", "-C", "--directory", "--lang")

@@ -9,7 +9,6 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.base.places import shorten_home
-from dragoman.base.words import say
 from dragoman.tui import cells
 from dragoman.tui.call_cells import CallCell, State, folded_lines, recall
 from dragoman.tui.calls import MOST_FOLDED, Folded
@@ -20,6 +19,7 @@ from dragoman.values.messages import ToolCall
 from dragoman.values.parts import call_in_words
 from dragoman.values.record import CommandOutput, Entry, paid_usage
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.types import ViewEvent

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.tui.call_cells import opened_lines
 from dragoman.tui.calls import Folded
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.theme import Theme
 from dragoman.tui.wrap import fit, spread, wrap_code
+from dragoman.words import say
 
 # Emptied before it is left: when tmux puts the conversation back at another size, a row of what stood here may get among its lines.
 OPEN, CLOSE = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l", "\x1b[H\x1b[2J\x1b[?1049l\x1b[?25h"

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.base.text import one_line, strip_controls
-from dragoman.base.words import say
 from dragoman.tui.call_cells import clean_output
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import beside, fit, wrap, wrap_code
+from dragoman.words import say
 
 SHOWN_LINES = 20
 _TAIL_LINES = 3

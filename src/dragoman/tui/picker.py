@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar, overload
 
 from dragoman.base.graphemes import width
-from dragoman.base.words import say
 from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
 from dragoman.tui.wrap import fit, spread, wrap
+from dragoman.words import say
 
 T = TypeVar("T")
 

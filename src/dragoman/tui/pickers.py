@@ -9,11 +9,11 @@ from dragoman.app.setup import catalog_of
 from dragoman.base.clock import now_ms
 from dragoman.base.places import path_inside
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation.pages.session_list import age
 from dragoman.tui.picker import Picker, PickerItem
 from dragoman.values.errors import DragomanError
 from dragoman.values.record import Said
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dragoman.base.graphemes import width
-from dragoman.base.words import say
 from dragoman.tui.completion import FileIndex, Menu, menu_for
 from dragoman.tui.composer import Composer, may_name_media
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import Line, Span, line, visible
+from dragoman.words import say
 
 MENU_ROWS = 6
 

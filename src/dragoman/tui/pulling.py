@@ -10,10 +10,10 @@ from dragoman.app.pulling import download_sources, progress_words, sources_of, s
 from dragoman.app.setup import Setup, set_up
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line, size
-from dragoman.base.words import say
 from dragoman.conversation.pages.models import check_words
 from dragoman.conversation.subcommand import parse_words
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.local.weights.models import LocalModel

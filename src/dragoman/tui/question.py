@@ -12,7 +12,6 @@ import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.preview import MAX_BLANKS, longest_blank
 from dragoman.conversation.questions import told_why
 from dragoman.policy.rules import NETWORK
@@ -22,6 +21,7 @@ from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
 from dragoman.tui.wrap import CODE_MARK, wrap, wrap_code
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
+from dragoman.words import say
 
 Kind = Literal["edit", "command", "host", "other"]
 BETWEEN = 3

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation import call_lines
 from dragoman.tui import cells
 from dragoman.tui.call_cells import READS
@@ -43,6 +42,7 @@ from dragoman.values.events import (
     TurnStarted,
     UserCancelled,
 )
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.result import Result

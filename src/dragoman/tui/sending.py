@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.conversation.commands import find_command
 from dragoman.conversation.slash import begins_with_path
 from dragoman.tui import cells
@@ -14,6 +13,7 @@ from dragoman.tui.prompt import PromptInput
 from dragoman.tui.talk import LiveTalk
 from dragoman.tui.turns import Turns
 from dragoman.values.messages import Blob, FileRef
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation

@@ -9,7 +9,6 @@ from dragoman.base.clock import now_ms
 from dragoman.base.lock import files_held_by_others
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation.pages.session_list import age
 from dragoman.conversation.pages.sessions_slash import open_named
 from dragoman.sessions.lock import hold_lock
@@ -19,6 +18,7 @@ from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import ItemsOnDemand, Picker, PickerItem
 from dragoman.values.errors import DragomanError, InUse
 from dragoman.values.record import Titled
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,11 +12,11 @@ from dragoman.app.opening import read_memory
 from dragoman.base.found_files import read_found_text
 from dragoman.base.places import shorten_home
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import chosen_language, say
 from dragoman.tui.calls import Folded
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
 from dragoman.values.messages import Effort
+from dragoman.words import chosen_language, say
 
 if TYPE_CHECKING:
     from dragoman.tui.talk import LiveTalk

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from dragoman.base.text import bar, one_line
-from dragoman.base.words import say
 from dragoman.tui.cells import dollars, short_count
 from dragoman.tui.line import EMPTY, Line, Span, columns_of, line, visible
 from dragoman.tui.wrap import beside, fit, spread
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.judge import Mode

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.tools.todo import TodoItem, TodoList
 from dragoman.tui.line import Line, Span, line, visible
 from dragoman.tui.wrap import fit, spread
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.loop.run import Run
 from dragoman.tui.asking import Printer
@@ -19,6 +18,7 @@ from dragoman.tui.status import SIGNS
 from dragoman.tui.wrap import fit, spread
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Blob, Content, FileRef
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.tui.composer import Composer

@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.errors import InputError, shown
 from dragoman.values.media_types import type_of_name
 from dragoman.values.messages import Blob, FileRef, Opaque, Part, Text, Thought, ToolCall, ToolResult
+from dragoman.words import say
 
 LISTS = (list, tuple)
 GEMINI, ANTHROPIC = "gemini", "anthropic"

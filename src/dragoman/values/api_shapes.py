@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.api_parts import LISTS, Fields, is_part, read_part, result_content
 from dragoman.values.errors import INSTEAD_OF_ROLE, InputError, shown
 from dragoman.values.media import read_media
@@ -34,6 +33,7 @@ from dragoman.values.messages import (
     is_list,
     unique_id,
 )
+from dragoman.words import say
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "model": "assistant", "tool": "user", "function": "user"}
 _ITEMS = ("message", "function_call", "function_call_output", "reasoning")

@@ -12,11 +12,11 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.errors import Unsupported
 from dragoman.values.events import ResponseFinished, StreamEvent
 from dragoman.values.messages import Blob, FileRef, Request, Response
 from dragoman.values.profile import Deployment, Profile
+from dragoman.words import say
 
 
 class HttpRequest(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@
         └── Refused                    58   filtered or refused, with the reason
 
 The message is for a person: what happened, in the service's own words if it gave any, and what to do next. It comes from the
-catalogue of sentences (base/words), so every error has the `.key` and the `.values` of its sentence: a program can tell errors apart by
+catalogue of sentences (words), so every error has the `.key` and the `.values` of its sentence: a program can tell errors apart by
 key, and translate them. The raw cause is chained.
 """
 
@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from dragoman.base.words import Sentence, say
+from dragoman.words import Sentence, say
 
 
 class DragomanError(Exception):

@@ -6,10 +6,10 @@ import os
 from os import PathLike
 
 from dragoman.base.found_files import NotRegularFile, TooLargeFile, read_found
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.media_types import HEAD_BYTES, any_media_type
 from dragoman.values.messages import Blob, Media
+from dragoman.words import say
 
 MAX_MEDIA_BYTES = 20_000_000
 """More than this, no service takes in one request."""

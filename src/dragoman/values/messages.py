@@ -18,9 +18,9 @@ from weakref import ref
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 Role = Literal["user", "assistant"]
 

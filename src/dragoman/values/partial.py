@@ -12,7 +12,6 @@ from io import StringIO
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.values.errors import AnswerTooLong
 from dragoman.values.events import (
     FieldOmitted,
@@ -28,6 +27,7 @@ from dragoman.values.events import (
 from dragoman.values.messages import FinishReason, Message, Part, Response, Text, Thought
 from dragoman.values.record import Spent
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 MAX_PAUSES = 8
 """How often a service may pause one answer."""

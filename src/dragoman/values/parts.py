@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.errors import INSTEAD_OF_ROLE, InputError
 from dragoman.values.messages import (
     PART_TYPES,
@@ -28,6 +27,7 @@ from dragoman.values.messages import (
     ToolResult,
     is_list,
 )
+from dragoman.words import say
 
 INTERRUPTED = "interrupted, outcome unknown"
 """The result of a call whose real result was lost, for the model."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.errors import InputError, shown
+from dragoman.words import say
 
 
 def read_thinking(given: object, efforts: Sequence[str]) -> dict[str, Any]:

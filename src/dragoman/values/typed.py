@@ -15,9 +15,9 @@ from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
 from dragoman.values.schema import problems, unchecked_patterns
+from dragoman.words import say
 
 T = TypeVar("T")
 Schema = dict[str, Any]

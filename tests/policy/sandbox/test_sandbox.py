@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from dragoman.base.words import say
 from dragoman.policy.sandbox import seatbelt
 from dragoman.policy.sandbox.detection import Detected
 from dragoman.policy.sandbox.environment import rebuild
@@ -23,6 +22,7 @@ from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.tools.output import Outputs
 from dragoman.tools.shell import RunShell
 from dragoman.tools.workspace import Workspace
+from dragoman.words import say
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 from system_parts import require_program
 from told_commands import told_of

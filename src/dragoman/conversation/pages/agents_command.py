@@ -13,9 +13,9 @@ from dragoman.app.trust import trust_notices
 from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
-from dragoman.base.words import lookup, say
 from dragoman.loop.tasks import TASK, TaskAgent, TaskTool, all_agents
 from dragoman.values.errors import InputError
+from dragoman.words import lookup, say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

@@ -15,11 +15,11 @@ from dragoman.base import jsontext
 from dragoman.base.places import Places
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.policy.grants import Grants, SavedGrant
 from dragoman.policy.trust import judge_folder
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.policy.approvals import Approvals

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman import __version__
 from dragoman.app.config_tables import keys
 from dragoman.base.text import one_line
-from dragoman.base.words import chosen_language, say
+from dragoman.words import chosen_language, say
 
 if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk

@@ -12,12 +12,12 @@ from dragoman.app.setup import catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.conversation.pages.context_command import ContextCommand, upkeep_of
 from dragoman.loop.history import History
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.plan import Plan

@@ -12,10 +12,10 @@ from dragoman.app.setup import Setup
 from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import strip_controls
-from dragoman.base.words import say
 from dragoman.conversation.pages.sessions_command import name_of, open_to_append, print_notices
 from dragoman.loop.history import History
 from dragoman.values.errors import DragomanError, InputError, ProviderError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.pages.context_command import ContextCommand

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from dragoman.app.options import Options
 from dragoman.app.settings import context_of
 from dragoman.app.setup import Setup
-from dragoman.base.words import say
 from dragoman.conversation.pages.sessions_command import print_notices
 from dragoman.loop.history import History
 from dragoman.loop.model import Model
@@ -19,6 +18,7 @@ from dragoman.values.errors import ConfigError, InputError
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.record import Entry
 from dragoman.values.usage import Prices
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.sessions.store import FileStore

@@ -14,7 +14,6 @@ from dragoman.app.setup import catalog_of
 from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
-from dragoman.base.words import say
 from dragoman.context.plan import plan_of
 from dragoman.loop.options import Connector
 from dragoman.loop.rehearsal import rehearse
@@ -24,6 +23,7 @@ from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.contracts import BlobStore, HttpRequest, Provider
 from dragoman.values.errors import Unauthorized
 from dragoman.values.messages import ToolCall
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.setup import Setup

@@ -9,13 +9,13 @@ import msgspec
 
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import bar
-from dragoman.base.words import lookup, say
 from dragoman.context.decide import Waiting
 from dragoman.context.plan import Plan, Total
 from dragoman.context.plan_items import PlanItem
 from dragoman.conversation.page import Look, Page, Piece, pad, table
 from dragoman.conversation.pages.session_list import age
 from dragoman.conversation.spent_words import spent_words
+from dragoman.words import lookup, say
 
 FIRST_ROWS, LAST_ROWS = 6, 24
 """How many rows of a long table are shown."""

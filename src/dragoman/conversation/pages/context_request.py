@@ -11,7 +11,6 @@ from dragoman.app.settings import text_options_of
 from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean
-from dragoman.base.words import say
 from dragoman.loop.history import History
 from dragoman.loop.model import Models
 from dragoman.providers.auth import NoAuth
@@ -19,6 +18,7 @@ from dragoman.providers.connect import connect
 from dragoman.providers.redact import REDACTED, SECRET_HEADERS, redact
 from dragoman.values.errors import ConfigError, InputError
 from dragoman.values.profile import ProtocolName
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.context.view import View

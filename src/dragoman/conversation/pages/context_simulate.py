@@ -10,7 +10,6 @@ import msgspec
 from dragoman.app.settings import context_of
 from dragoman.base import jsontext
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.context.economics import HOUR_MS, Rates, rates_of
 from dragoman.context.replay import ALL_TOOLS, Policy, PolicyName, ReplayCost, policy_of, replay
 from dragoman.context.replay_run import Timeline
@@ -23,6 +22,7 @@ from dragoman.providers.catalog import profile_for
 from dragoman.values.errors import InputError
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Prices
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.pages.context_command import ContextCommand

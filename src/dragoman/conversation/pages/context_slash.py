@@ -8,12 +8,12 @@ import msgspec
 
 from dragoman.base.clock import now_ms
 from dragoman.base.ids import named_by
-from dragoman.base.words import say
 from dragoman.conversation.page import Look
 from dragoman.conversation.pages.context import ACTIONS, Words, parse_words
 from dragoman.conversation.subcommand import Printed, run_subcommand
 from dragoman.conversation.subcommand import parse_words as parse_line
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.options import Options

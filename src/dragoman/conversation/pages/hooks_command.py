@@ -20,7 +20,6 @@ from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.conversation.code_lines import code_lines
 from dragoman.extensions.hooks.agreement import agree, code_run_by, take_back
@@ -29,6 +28,7 @@ from dragoman.extensions.hooks.inputs import Occasion
 from dragoman.extensions.hooks.names import EVENTS, TOOL_EVENTS, Event
 from dragoman.extensions.hooks.running import HookDone
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 def run_hooks(options: Options) -> Output:

@@ -19,13 +19,13 @@ from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.conversation.code_lines import code_lines
 from dragoman.mcp_client.configured import ConfiguredServer
 from dragoman.mcp_client.contracts import HttpServer
 from dragoman.mcp_client.known import KnownList
 from dragoman.values.errors import DragomanError, InputError
+from dragoman.words import say
 
 T = TypeVar("T")
 EXIT_FAILED = 1

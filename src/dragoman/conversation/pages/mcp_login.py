@@ -11,12 +11,12 @@ from dragoman.app.setup import Setup
 from dragoman.app.surface import surface
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.mcp_client.configured import ConfiguredServer
 from dragoman.mcp_client.contracts import HttpServer
 from dragoman.mcp_client.oauth.login import SignedIn, SignedOut, login, logout, open_browser
 from dragoman.mcp_client.oauth.loopback import Browser
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 async def sign_in(setup: Setup, server: ConfiguredServer) -> SignedIn:

@@ -12,9 +12,9 @@ from dragoman.app.notices import one_for_each_file
 from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.loop.agent import Agent
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk

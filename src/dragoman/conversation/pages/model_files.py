@@ -12,8 +12,8 @@ from dragoman.app.setup import Setup, set_up
 from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import one_line, size
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.local.weights.models import LocalModel

@@ -13,12 +13,12 @@ from dragoman.app.setup import Choice, Setup, catalog_of, set_up
 from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.providers.catalog import Catalog, key_variable
 from dragoman.values.errors import InputError, Unauthorized
 from dragoman.values.profile import Deployment, Profile
 from dragoman.values.usage import Prices
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.probe import RunningServer

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.app.sandbox_state import describe_boundary, find_boundary, starter_of
-from dragoman.base.words import say
 from dragoman.conversation.talk import Talk
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 MAX_PORT = 65_535
 

@@ -14,12 +14,12 @@ from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import TooLargeFile, read_found
 from dragoman.base.text import one_line, size, strip_controls
-from dragoman.base.words import say
 from dragoman.foreign.sessions.records import MAX_IMPORT_BYTES
 from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
 from dragoman.values.record import Configured, FilesChanged, Started
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.pages.sessions_command import SessionsCommand

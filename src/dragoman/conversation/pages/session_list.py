@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.app.surface import surface
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line, size, strip_controls
-from dragoman.base.words import say
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.sessions.search_table import Hit

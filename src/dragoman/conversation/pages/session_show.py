@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import one_line, strip_controls
-from dragoman.base.words import say
 from dragoman.conversation.events import read_events
 from dragoman.conversation.step_blocks import first_line
 from dragoman.conversation.types import ViewEvent
@@ -19,6 +18,7 @@ from dragoman.sessions.export_words import heading, heading_of, time_of
 from dragoman.sessions.titles import own_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
 from dragoman.values.record import Entry
+from dragoman.words import say
 
 _TITLE_CHARS = 100
 _LINE_CHARS = 300

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.conversation.page import Look, Page, Piece, table
 from dragoman.values.record import (
     Compressed,
@@ -26,6 +25,7 @@ from dragoman.values.record import (
     usage_of,
 )
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.agent import Agent

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.clock import now_ms
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import folders_of, imported_changes, undo_bounds
 from dragoman.sessions.leftovers import WritingNote
@@ -15,6 +14,7 @@ from dragoman.sessions.restore import UndoRefused, restore
 from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry, FilesChanged, FilesRestored, ToolFinished
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.sessions.store import StoredSession

@@ -11,13 +11,13 @@ from dragoman.app.surface import surface
 from dragoman.base import jsontext
 from dragoman.base.clock import now_ms
 from dragoman.base.text import did_you_mean, one_line, size
-from dragoman.base.words import say
 from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.conversation.pages.sessions_command import SessionsCommand, open_to_append
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError
 from dragoman.values.record import Rewound
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.sessions.summary import Summary

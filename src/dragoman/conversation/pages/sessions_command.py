@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dragoman.app.options import Options
 from dragoman.app.surface import surface
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.sessions.log import LoadedLog

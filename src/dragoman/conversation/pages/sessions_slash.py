@@ -10,10 +10,10 @@ import msgspec
 from dragoman.app.setup import Choice
 from dragoman.base.ids import named_by
 from dragoman.base.places import path_inside
-from dragoman.base.words import say
 from dragoman.conversation.subcommand import Printed, parse_words, run_subcommand
 from dragoman.sessions.projects import session_id_of
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk

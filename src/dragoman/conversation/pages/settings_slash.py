@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.conversation.subcommand import Printed, parse_words, run_subcommand
 from dragoman.policy.judge import Mode
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Effort, Thinking
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk

@@ -12,11 +12,11 @@ from dragoman.app.setup import Setup
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.extensions.agents import find_agents
 from dragoman.extensions.commands import find_commands
 from dragoman.extensions.skills import find_skills
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 
 class BroughtRow(msgspec.Struct, frozen=True):

@@ -16,10 +16,10 @@ from dragoman.base import jsontext
 from dragoman.base.places import shorten_home
 from dragoman.base.text import clip, strip_controls
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.conversation.pages.show_brought import brought_json, brought_lines, find_brought
 from dragoman.providers.redact import SECRET_HEADERS, redact
 from dragoman.values.errors import DragomanError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.mcp_rows import ServerRow

@@ -14,7 +14,6 @@ from dragoman.app.slash_commands import FileCommands, origin_words
 from dragoman.app.trust import require_trust, trust_notices
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.base.words import say
 from dragoman.context.environment import Surroundings, environment_text, skills_in
 from dragoman.context.tokens import text_tokens
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
@@ -23,6 +22,7 @@ from dragoman.extensions.plugins import Plugin
 from dragoman.extensions.skills import Skill, catalogue, load_skill
 from dragoman.values.errors import InputError
 from dragoman.values.origin import Origin
+from dragoman.words import say
 
 _KINDS = ("skills", "commands", "agents", "hooks", "mcp", "memory")
 

@@ -17,10 +17,10 @@ from dragoman.base.beneath import is_inside
 from dragoman.base.places import Places
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.loop.surroundings import repository_root
 from dragoman.policy.trust import forget_decisions, is_too_wide, judge_folder, save_decision
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 def run_trust(options: Options) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.base.text import one_line
-from dragoman.base.words import lookup, say
 from dragoman.values.errors import InputError
+from dragoman.words import lookup, say
 
 if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk

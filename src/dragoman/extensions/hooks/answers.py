@@ -10,9 +10,9 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.text import clip, one_line
 from dragoman.base.visible import strip_hidden
-from dragoman.base.words import say
 from dragoman.extensions.hooks.names import BLOCKING_EVENTS, CONTEXT_EVENTS, Event
 from dragoman.values.origin import Program
+from dragoman.words import say
 
 MAX_WORDS_CHARS = 20_000
 """Of what one hook may say to the model or the user."""

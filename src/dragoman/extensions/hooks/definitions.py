@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.extensions import located_json
 from dragoman.extensions.hooks.names import Event, events_of
 from dragoman.extensions.sources import ProgramFolder
 from dragoman.values.origin import Origin, Program
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.extensions.plugins import Plugin

@@ -7,13 +7,13 @@ import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.extensions.hooks.answers import HookEnd
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.running import MAX_OUTPUT_BYTES, Posted
 from dragoman.http.clients import open_transport
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import DragomanError
+from dragoman.words import say
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)", re.ASCII)
 

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.base.text import one_line
-from dragoman.base.words import say
 from dragoman.extensions.hooks.answers import Answer, HookEnd, join_answers, read_answer
 from dragoman.extensions.hooks.definitions import Hook
 from dragoman.extensions.hooks.inputs import Occasion, encode_input, input_of, merge_arguments
 from dragoman.extensions.hooks.matching import hooks_for
 from dragoman.extensions.sources import ROOT_VARIABLES, fill_root
+from dragoman.words import say
 
 MAX_OUTPUT_BYTES = 1_000_000
 """What is kept of each stream; the rest is read and dropped, so that a hook that prints without end is not held up by a full pipe."""

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.foreign.sessions import claude_code, cline, codex, gemini_cli, pi
 from dragoman.foreign.sessions.draft import Draft, printable
 from dragoman.foreign.sessions.records import ForeignFile, Record, read_records, text
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.record import Entry
+from dragoman.words import say
 
 
 class Importer(Protocol):

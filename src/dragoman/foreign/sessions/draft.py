@@ -17,7 +17,6 @@ import msgspec
 
 from dragoman.base.graphemes import fit
 from dragoman.base.text import one_line
-from dragoman.base.words import change_values, say
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, FinishReason, Message, Part, Text, ToolCall, ToolResult, unique_id
 from dragoman.values.parts import INTERRUPTED
@@ -35,6 +34,7 @@ from dragoman.values.record import (
     ToolOutcome,
 )
 from dragoman.values.usage import Usage
+from dragoman.words import change_values, say
 
 OPENING = "(The beginning of this conversation was not imported.)"
 NOT_RUN = "not run: the answer was broken off"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.foreign.sessions.draft import Draft, DraftAnswer, ResultPart, Step
 from dragoman.foreign.sessions.records import Record, items, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import FileRef, Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.record import ToolOutcome
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 NAME = "gemini-cli"
 DEPLOYMENT = "gemini"

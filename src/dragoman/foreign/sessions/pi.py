@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dragoman.base import jsontext
-from dragoman.base.words import say
 from dragoman.foreign.sessions.draft import Draft, DraftAnswer, ResultPart, Step
 from dragoman.foreign.sessions.records import Record, json_text, milliseconds, record, records, text, tokens
 from dragoman.values.messages import FinishReason, Opaque, Part, Text, Thought, ToolCall
 from dragoman.values.usage import Usage
+from dragoman.words import say
 
 NAME = "pi"
 

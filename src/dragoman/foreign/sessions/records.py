@@ -13,8 +13,8 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.base.found_files import NotRegularFile, read_found
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 Record = dict[str, Any]
 

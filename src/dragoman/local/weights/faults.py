@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 
-from dragoman.base.words import say
 from dragoman.values.errors import DragomanError
+from dragoman.words import say
 
 
 class NotPulled(DragomanError):

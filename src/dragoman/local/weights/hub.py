@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from dragoman.base.words import say
 from dragoman.http.transport import HttpTransport
 from dragoman.local.weights.faults import NotPulled
 from dragoman.local.weights.models import LocalModel, Part
 from dragoman.local.weights.sources import Sink
 from dragoman.values.errors import ConfigError, ProviderError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.values.contracts import HttpResponse, Transport

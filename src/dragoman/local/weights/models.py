@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.base.text import closest
-from dragoman.base.words import say
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from dragoman.base.lock import Locked, lock
 from dragoman.base.places import find_places
-from dragoman.base.words import say
 from dragoman.local.weights.faults import NotPulled
 from dragoman.local.weights.models import MODELS, LocalModel, get_model
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 MAGIC = b"GGUF"
 _LOOK_AGAIN_S = 0.2

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.base.private import make_directory, sync_directory, sync_file
-from dragoman.base.words import say
 from dragoman.local.weights.faults import DiskFull, NotPulled, PullStopped, disk_fault
 from dragoman.local.weights.models import LocalModel, Part, get_model
 from dragoman.local.weights.places import find, hold_lock, scratch_folder, unfinished_file, weights_folder
 from dragoman.local.weights.progress import Progress, SpeedMeter
 from dragoman.local.weights.sources import PIECE_BYTES, Sink, WeightSource
+from dragoman.words import say
 
 T = TypeVar("T")
 TRIES = 2

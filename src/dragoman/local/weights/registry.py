@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from dragoman.base.processes import kill_group
-from dragoman.base.words import say
 from dragoman.local.weights.faults import NotPulled, PullStopped, disk_full
 from dragoman.local.weights.models import LocalModel, Part
 from dragoman.local.weights.sources import PIECE_BYTES, Sink
+from dragoman.words import say
 
 _LOOK_S = 0.2
 _LAST_WORDS = 4_000

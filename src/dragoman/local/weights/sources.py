@@ -10,10 +10,10 @@ from concurrent.futures import Executor, wait
 from pathlib import Path
 from typing import Protocol, Self
 
-from dragoman.base.words import say
 from dragoman.local.weights.faults import NotPulled, PullStopped
 from dragoman.local.weights.models import LocalModel, Part
 from dragoman.local.weights.progress import SpeedMeter
+from dragoman.words import say
 
 PIECE_BYTES = 1 << 20
 

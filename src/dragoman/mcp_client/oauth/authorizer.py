@@ -15,7 +15,6 @@ from contextlib import ExitStack, asynccontextmanager
 import msgspec
 
 from dragoman.base.turnstile import Turnstile
-from dragoman.base.words import say
 from dragoman.http.fetched_tokens import OneFetch, Tokens, is_in
 from dragoman.mcp_client.contracts import HttpServer, OAuthSettings
 from dragoman.mcp_client.errors import McpError
@@ -26,6 +25,7 @@ from dragoman.mcp_client.oauth.loopback import WAIT_S, Redirects
 from dragoman.mcp_client.oauth.requests import TIMEOUT_S, Requests
 from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
 from dragoman.values.errors import DragomanError, Unauthorized
+from dragoman.words import say
 
 log = logging.getLogger("dragoman.mcp")
 

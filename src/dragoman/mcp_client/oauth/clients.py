@@ -11,12 +11,12 @@ from urllib.parse import quote_plus
 import msgspec
 
 from dragoman.base.clock import now_ms
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import AuthMethod, OAuthSettings
 from dragoman.mcp_client.oauth.discovery import Issuer
 from dragoman.mcp_client.oauth.requests import IssuerAnswer, Requests
 from dragoman.mcp_client.oauth.urls import check_url, show
 from dragoman.values.errors import Unauthorized
+from dragoman.words import say
 
 NAME = "Dragoman"
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

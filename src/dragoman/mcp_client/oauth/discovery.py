@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.mcp_client.oauth.requests import Requests
 from dragoman.mcp_client.oauth.urls import canonical, check_url, covers, show
 from dragoman.values.errors import ProviderError, Unauthorized
+from dragoman.words import say
 
 RESOURCE = "/.well-known/oauth-protected-resource"
 OAUTH = "/.well-known/oauth-authorization-server"

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 import msgspec
 
 from dragoman.base.clock import now_ms
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import OAuthSettings
 from dragoman.mcp_client.oauth.challenges import Challenge
 from dragoman.mcp_client.oauth.clients import Client, known_client, proof, reason_of, register
@@ -25,6 +24,7 @@ from dragoman.mcp_client.oauth.requests import IssuerAnswer, Requests
 from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
 from dragoman.mcp_client.oauth.urls import show
 from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.words import say
 
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 _MOST_LIFETIME_S = 10 * 365 * 86_400

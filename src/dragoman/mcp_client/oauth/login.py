@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import msgspec
 
 from dragoman.base.stored_secrets import StoredIn
-from dragoman.base.words import say
 from dragoman.mcp_client.contracts import HttpServer, OAuthSettings
 from dragoman.mcp_client.oauth.challenges import Challenge, read_challenge
 from dragoman.mcp_client.oauth.flow import SignIn
@@ -18,6 +17,7 @@ from dragoman.mcp_client.oauth.loopback import Redirects
 from dragoman.mcp_client.oauth.requests import Requests
 from dragoman.mcp_client.oauth.tokens import Grant, TokenStore
 from dragoman.values.errors import DragomanError
+from dragoman.words import say
 
 _PROBE = (
     b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'

@@ -9,10 +9,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from dragoman.base.words import say
 from dragoman.http.route import is_loopback
 from dragoman.mcp_client.oauth.page import page
 from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.words import say
 
 WAIT_S = 600.0
 HOST = "127.0.0.1"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from html import escape
 
-from dragoman.base.words import in_language, say
+from dragoman.words import in_language, say
 
 _LANGUAGES = ("en", "zh")
 

@@ -9,11 +9,11 @@ from urllib.parse import urlencode, urljoin
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.http.clients import open_transport
 from dragoman.mcp_client.oauth.urls import check_url, find_address, is_server_inside, origin_of, show
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import ConnectionFailed, Unauthorized
+from dragoman.words import say
 
 MOST_BYTES = 256 * 1024
 TIMEOUT_S = 20.0

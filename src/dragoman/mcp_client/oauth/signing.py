@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.base.words import say
 from dragoman.values.errors import ConfigError
+from dragoman.words import say
 
 
 def sign_with_key(pem: str, algorithm: str, data: bytes) -> bytes:

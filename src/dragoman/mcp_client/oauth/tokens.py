@@ -18,10 +18,10 @@ from dragoman.base.clock import now_ms
 from dragoman.base.lock import hold
 from dragoman.base.private import make_directory
 from dragoman.base.stored_secrets import FileDamaged, FileUnreadable, NoKeyring, SecretLost, SecretStored, StoredIn, StoredSecrets
-from dragoman.base.words import say
 from dragoman.mcp_client.oauth.clients import Client
 from dragoman.mcp_client.oauth.urls import canonical
 from dragoman.values.errors import ConfigError, Unauthorized
+from dragoman.words import say
 
 log = logging.getLogger("dragoman.mcp")
 

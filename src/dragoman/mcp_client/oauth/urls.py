@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
-from dragoman.base.words import say
 from dragoman.http.route import is_loopback, route_to
 from dragoman.values.errors import ConnectionFailed, Unauthorized
+from dragoman.words import say
 
 MOST_CHARS = 8_000
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\\<>\"`{}|^]")

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.base.beneath import is_inside
-from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.detection import KINDS
 from dragoman.policy.sandbox.findings import Remarks, explain_read_only, tell_copied, tell_findings, tell_read_only, tell_refused
@@ -25,6 +24,7 @@ from dragoman.policy.sandbox.repositories import Repository, main_folders
 from dragoman.policy.sandbox.survey import Seen
 from dragoman.policy.sandbox.toolchains import VARIABLES
 from dragoman.policy.sandbox.view import FileView, find_covered
+from dragoman.words import say
 
 
 class Prepared(NamedTuple):

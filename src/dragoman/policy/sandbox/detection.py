@@ -9,12 +9,12 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.bubblewrap import find_bubblewrap, wrap
 from dragoman.policy.sandbox.launcher import landlock
 from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Holder, Launcher, OrderTaker
+from dragoman.words import say
 
 Level = Literal["auto", 1, 2, 3, "off", "external"]
 """1: own namespaces. 2: bubblewrap. 3: Landlock alone. auto: the first that works here. off: none. external: none of ours, because a

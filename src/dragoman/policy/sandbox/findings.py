@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.text import size
-from dragoman.base.words import say
 from dragoman.policy.sandbox.guard import Findings
 from dragoman.policy.sandbox.hard_links import SharedFiles
+from dragoman.words import say
 
 _SHOWN = 5
 _UNDONE = "Undone after the command, because git would have gone by it: {paths}. In the sandbox .git can be worked in, not led elsewhere."

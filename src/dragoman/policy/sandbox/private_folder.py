@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 
 from dragoman.base.mounts import lies_in_any
-from dragoman.base.words import say
+from dragoman.words import say
 
 _PREFIX = "dragoman-private-"
 PARTS = ("tmp", "var-tmp", "covers", "covers/folder", "covers/file", "views")

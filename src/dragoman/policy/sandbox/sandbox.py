@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dragoman.base.beneath import outermost
-from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.caches import WorkspaceCaches
 from dragoman.policy.sandbox.caretaker import Caretaker, Prepared
@@ -28,6 +27,7 @@ from dragoman.policy.sandbox.repositories import main_folders
 from dragoman.policy.sandbox.survey import Survey
 from dragoman.values.commands import Launched, Reach
 from dragoman.values.record import NO_HOSTS, HostsUsed
+from dragoman.words import say
 
 _TRIES = 3
 

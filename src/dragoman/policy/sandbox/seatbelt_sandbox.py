@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from dragoman.base.processes import COOKIE, Watcher, end_processes
-from dragoman.base.words import say
 from dragoman.policy.sandbox.boundary import Ground
 from dragoman.policy.sandbox.detection import EXTERNAL, SEATBELT, Detected
 from dragoman.policy.sandbox.environment import keep_for_external, rebuild
@@ -20,6 +19,7 @@ from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.policy.sandbox.seatbelt import PROGRAM, profile, wrap
 from dragoman.values.commands import GateEnd, Launched, Reach
 from dragoman.values.record import NO_HOSTS, HostsUsed
+from dragoman.words import say
 
 _TRIAL = 'echo inside > "$1/trial" && { ! echo outside > "$2/trial"; } 2>/dev/null'
 _TRIAL_S = 10.0

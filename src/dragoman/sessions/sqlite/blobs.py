@@ -10,13 +10,13 @@ import threading
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from dragoman.base.words import say
 from dragoman.sessions.blobs import is_digest
 from dragoman.sessions.journal import OnFault
 from dragoman.sessions.sqlite.database import Database
 from dragoman.sessions.sqlite.opening import reason_of
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

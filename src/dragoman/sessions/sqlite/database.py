@@ -16,8 +16,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from dragoman.base.words import say
 from dragoman.sessions.sqlite.opening import BUSY, FULL, Removed, code_of, files_of, open_to_read, open_to_write, refusal, roll_back
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from dragoman.base.words import say
 from dragoman.sessions.journal import OnFault, SharedSync
 from dragoman.sessions.sqlite.database import Database, Submission
 from dragoman.sessions.sqlite.lock import SessionLock
 from dragoman.sessions.sqlite.opening import MAX_LINES, reason_of
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -11,9 +11,9 @@ import os
 
 from dragoman.base import lock as locks
 from dragoman.base.private import make_directory
-from dragoman.base.words import say
 from dragoman.sessions.projects import WRITING
 from dragoman.values.errors import InputError, InUse
+from dragoman.words import say
 
 _LOCKS = "locks"
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from dragoman.base.lock import hold
 from dragoman.base.private import create_file, make_directory, sync_directory
-from dragoman.base.words import say
 from dragoman.sessions.search_table import make_texts
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

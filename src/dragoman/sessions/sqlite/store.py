@@ -15,7 +15,6 @@ import msgspec
 from dragoman.base import late_types
 from dragoman.base.clock import now_ms
 from dragoman.base.ids import is_session_id, new_session_id
-from dragoman.base.words import say
 from dragoman.sessions.log import LoadedLog, encode_line, read_rows
 from dragoman.sessions.projects import OUTPUTS, WRITING, check_key, check_path, log_name, project_hash, project_name, quote_typed
 from dragoman.sessions.sqlite.blobs import SqliteBlobs
@@ -26,6 +25,7 @@ from dragoman.sessions.sqlite.opening import refusal
 from dragoman.sessions.store import StoredSession
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
+from dragoman.words import say
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -8,12 +8,12 @@ import errno
 import sys
 from collections.abc import Sequence
 
-from dragoman.base.words import say
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.mock.validate import Rules
 from dragoman.testing.script import Script
 from dragoman.testing.script_steps import ScriptFraming
 from dragoman.values.errors import InputError
+from dragoman.words import say
 
 DEFAULT_PORT = 8790
 HELLO = Script.parse("text piece=6: Hello from the mock server.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base import words
+from dragoman import words
 from dragoman.conversation.help_chinese import CHINESE_HELP
 from dragoman.conversation.help_texts import ENGLISH_HELP
 

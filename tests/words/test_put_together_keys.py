@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 import dragoman as dm
-from dragoman.base import words
+from dragoman import words
 from sentence_keys import Place, Source
 
 CATALOGUE = Path(words.__file__).parent

@@ -21,17 +21,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman as dm
+from dragoman import words
 from dragoman.app import config
 from dragoman.app.arguments import COMMANDS
 from dragoman.app.options import Options
-from dragoman.base import jsontext, words
+from dragoman.base import jsontext
 from dragoman.base.places import find_places
-from dragoman.base.words import Sentence, change_values, choose_language, in_language, say
 from dragoman.base.wrapping import lay_out
 from dragoman.conversation.help_texts import ENGLISH_HELP, help_for
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.sessions.store import FileStore
 from dragoman.values import errors
+from dragoman.words import Sentence, change_values, choose_language, in_language, say
 
 SOURCE = Path(dm.__file__).parent
 CATALOGUE = Path(words.__file__).parent
