@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks.table import Table
-from dragoman.tools.citations import cite
+from dragoman.tools.web.citations import cite
 
 _WORDS = ("北京", "weather", "晴朗", "très", "cafe\u0301", "👩\u200d💻")
 _CHUNKS = [{"web": {"uri": f"https://{number}.example", "title": str(number)}} for number in range(5)]

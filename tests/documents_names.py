@@ -11,7 +11,7 @@ import msgspec
 
 import dragoman as dm
 from dragoman.contracts import WrappingProvider
-from dragoman.tools.web_search import WebSearch
+from dragoman.tools.web.search import WebSearch
 
 FENCED = 'Let me look.\n\n```json\n{"tool_call": {"name": "read_file", "arguments": {"path": "a.txt"}}}\n```'
 """A call as document 000 has models write it."""

@@ -23,6 +23,6 @@ from dragoman.loop.options import WorkspaceOptions as WorkspaceOptions
 from dragoman.providers.pace import RateLimit as RateLimit
 from dragoman.providers.retry import RetryPolicy as RetryPolicy
 from dragoman.text_tools.options import TextOptions as TextOptions
-from dragoman.tools.web_settings import HostRules as HostRules
+from dragoman.tools.web import HostRules as HostRules
 from dragoman.values.profile import Deployment as Deployment
 from dragoman.words import choose_language as choose_language

@@ -13,7 +13,7 @@ from agents import make_agent
 from dragoman.loop.options import WebAccess
 from dragoman.rules import allow, ask, deny
 from dragoman.testing import ScriptedProvider
-from dragoman.tools.web_settings import HostRules
+from dragoman.tools.web import HostRules
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.errors import SandboxError
 from dragoman.values.messages import ToolCall, ToolResult

@@ -20,10 +20,10 @@ from dragoman.http.transport import HttpTransport
 from dragoman.loop.options import WebAccess
 from dragoman.providers.connect import connect
 from dragoman.testing.mock.server import MockServer
-from dragoman.tools.grounding import cite_message, sources_of
-from dragoman.tools.search_backends import ModelSearch, SearxngSearch
-from dragoman.tools.web_fetch import WebFetch
-from dragoman.tools.web_search import WebSearch
+from dragoman.tools.web.backends import ModelSearch, SearxngSearch
+from dragoman.tools.web.fetch import WebFetch
+from dragoman.tools.web.grounding import cite_message, sources_of
+from dragoman.tools.web.search import WebSearch
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.contracts import Transport
 from dragoman.values.errors import InputError

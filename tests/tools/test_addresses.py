@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.addresses import Resolve, addresses_to_fetch, non_public_kind, read_url, rule_matches
-from dragoman.tools.web_settings import HostRules
+from dragoman.tools.web import HostRules
+from dragoman.tools.web.addresses import Resolve, addresses_to_fetch, non_public_kind, read_url, rule_matches
 from dragoman.tools.workspace import ToolRefusal
 
 PUBLIC = "93.184.216.34"

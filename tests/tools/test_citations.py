@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import next_boundary
-from dragoman.tools.citations import CitedText, cite, read_supports, source_list
+from dragoman.tools.web.citations import CitedText, cite, read_supports, source_list
 from dragoman.values.messages import Source
 
 WEATHER = "今天北京天气晴朗，最高温度25度，适合户外活动。"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.testing.script_steps import Cite, Say, ScriptedAnswer
-from dragoman.tools.grounding import cite_message, sources_of
+from dragoman.tools.web.grounding import cite_message, sources_of
 from dragoman.values.messages import Citation, Message, Opaque, Response, Source, Text, Thought, assistant, user
 from streaming import PROTOCOLS, answered, prepared, recorded, recorded_whole, sse, typed
 

@@ -16,10 +16,10 @@ import pytest
 from certificates import Authority
 from dragoman.http.pinned import PinnedTransport
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.tools.addresses import Resolve
 from dragoman.tools.output import Outputs
-from dragoman.tools.web_fetch import PageReader, WebFetch
-from dragoman.tools.web_settings import FetchLimits, HostRules
+from dragoman.tools.web import FetchLimits, HostRules
+from dragoman.tools.web.addresses import Resolve
+from dragoman.tools.web.fetch import PageReader, WebFetch
 from dragoman.values.calls import ToolOutput
 from dragoman.values.contracts import Pin, Transport
 from dragoman.values.errors import Unauthorized

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools.links import display_text, display_url
+from dragoman.tools.web.links import display_text, display_url
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.tools import page as page_module
-from dragoman.tools.markup import tokenize
-from dragoman.tools.page import read_page
+from dragoman.tools.web import page as page_module
+from dragoman.tools.web.markup import tokenize
+from dragoman.tools.web.page import read_page
 from dragoman.tools.worker import Stopped
 
 BASE = "https://docs.example/guide/index.html"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dragoman.tools import pdf
+from dragoman.tools.web import pdf
 from dragoman.tools.workspace import ToolRefusal
 
 

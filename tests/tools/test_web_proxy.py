@@ -13,8 +13,8 @@ import pytest
 
 from certificates import Authority
 from dragoman.http.pinned import PinnedTransport
-from dragoman.tools.web_fetch import WebFetch
-from dragoman.tools.web_settings import HostRules
+from dragoman.tools.web import HostRules
+from dragoman.tools.web.fetch import WebFetch
 from dragoman.values.calls import ToolOutput
 from dragoman.values.contracts import Transport
 from dragoman.values.messages import Text

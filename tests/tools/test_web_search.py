@@ -15,9 +15,9 @@ from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.scripted import ScriptedProvider
-from dragoman.tools.citations import CitedText
-from dragoman.tools.search_backends import ModelSearch, SearxngSearch
-from dragoman.tools.web_search import NAME, SearchResult, WebSearch, can_search
+from dragoman.tools.web.backends import ModelSearch, SearxngSearch
+from dragoman.tools.web.citations import CitedText
+from dragoman.tools.web.search import NAME, SearchResult, WebSearch, can_search
 from dragoman.values.calls import ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Text, user

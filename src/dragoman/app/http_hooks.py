@@ -23,7 +23,7 @@ from dragoman.http.route import route_to
 from dragoman.policy.approvals import gate_spec
 from dragoman.policy.judge import GATE, MustAsk
 from dragoman.providers.catalog import secret_variables
-from dragoman.tools.addresses import non_public_kind, system_resolve
+from dragoman.tools.web.addresses import non_public_kind, system_resolve
 from dragoman.values.calls import Allow, Deny, run_at_work
 from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.words import say

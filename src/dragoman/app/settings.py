@@ -10,7 +10,7 @@ from dragoman.app.config_tables import BudgetTable, Config, TextToolsTable
 from dragoman.app.setup import Setup
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneRule, PruneSettings
 from dragoman.loop.options import AnswerPolicy, Limits, LoopLimits, Sandboxing, WebAccess
-from dragoman.tools.web_settings import HostRules
+from dragoman.tools.web import HostRules
 from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Settings, Thinking
 from dragoman.words import say

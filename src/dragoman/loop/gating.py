@@ -16,10 +16,10 @@ from dragoman.base.visible import escape_hidden
 from dragoman.policy.approvals import UNDECIDED, Approvals, gate_spec
 from dragoman.policy.judge import GATE, MustAsk
 from dragoman.policy.sandbox.gate import Gate, GateRefused, Reachable, UnknownHost, dial
-from dragoman.tools.addresses import Target, addresses_to_fetch, is_allowed, read_url, system_resolve
 from dragoman.tools.background_results import title_of
 from dragoman.tools.job import call_at_work
-from dragoman.tools.web_settings import NO_RULES
+from dragoman.tools.web import NO_RULES
+from dragoman.tools.web.addresses import Target, addresses_to_fetch, is_allowed, read_url, system_resolve
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import Allow, Deny, Intent
 from dragoman.values.commands import GateEnd, Launched

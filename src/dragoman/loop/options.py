@@ -14,7 +14,7 @@ from dragoman.http.clients import HttpClient
 from dragoman.loop.history import History
 from dragoman.policy.grants import Grants
 from dragoman.policy.judge import Mode
-from dragoman.tools.web_settings import HostRules
+from dragoman.tools.web import HostRules
 from dragoman.values.calls import Ask, AskUser, Tool
 from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError, shown

@@ -183,7 +183,7 @@ def citations_of(answer: Response) -> tuple[str, tuple[Source, ...]]:
     """The text with its numbered markers, and the sources they stand for; nothing where the service named none."""
     if not any(isinstance(part, Citation) for part in answer.message.parts):
         return "", ()
-    from dragoman.tools.grounding import cite_message
+    from dragoman.tools.web.grounding import cite_message
 
     cited = cite_message(answer.message)
     return (cited.text, cited.sources) if cited.sources else ("", ())

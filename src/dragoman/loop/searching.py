@@ -18,9 +18,9 @@ from dragoman.loop.search_model import find_search_model
 from dragoman.loop.web import Metered
 from dragoman.providers.catalog import builtin_catalog
 from dragoman.providers.connect import connect
-from dragoman.tools.citations import Support
-from dragoman.tools.search_backends import ModelSearch, SearxngSearch
-from dragoman.tools.web_search import MAX_QUERY_CHARS, SearchResult, output_of, read_query
+from dragoman.tools.web.backends import ModelSearch, SearxngSearch
+from dragoman.tools.web.citations import Support
+from dragoman.tools.web.search import MAX_QUERY_CHARS, SearchResult, output_of, read_query
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError

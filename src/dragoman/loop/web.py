@@ -13,8 +13,8 @@ from dragoman.loop.model import Model, Models
 from dragoman.loop.options import SearchMode, WebAccess
 from dragoman.loop.session import Session
 from dragoman.tools.output import Outputs
-from dragoman.tools.web_fetch import PageReader, WebFetch
-from dragoman.tools.web_search import WebSearch, can_search
+from dragoman.tools.web.fetch import PageReader, WebFetch
+from dragoman.tools.web.search import WebSearch, can_search
 from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import InputError, ProviderError, Unsupported
@@ -25,7 +25,7 @@ from dragoman.values.wrapping import WrappingProvider
 from dragoman.words import say
 
 if TYPE_CHECKING:
-    from dragoman.tools.web_search import SearchResult
+    from dragoman.tools.web.search import SearchResult
 
 SEARCH_TOOL = "google_web_search"
 NOBODY = "none"
@@ -177,7 +177,7 @@ class Searcher:
         """`before_spending` is called before what it took is recorded."""
         if self._web.searxng:
             return await self._ask_searxng(query)
-        from dragoman.tools.search_backends import ModelSearch
+        from dragoman.tools.web.backends import ModelSearch
 
         model = self._model()
         found = await ModelSearch(self.metered(model, SEARCH_TOOL, before_spending), model.name)(query)
@@ -197,7 +197,7 @@ class Searcher:
         self.requests += 1
 
     async def _ask_searxng(self, query: str) -> SearchResult:
-        from dragoman.tools.search_backends import SearxngSearch
+        from dragoman.tools.web.backends import SearxngSearch
 
         transport = open_transport(self._web.client)
         try:

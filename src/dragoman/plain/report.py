@@ -233,7 +233,7 @@ class TerminalReport:
         self._answer.clear()
         self._screen.to_line_start()
         if self._sources:
-            from dragoman.tools.grounding import sources_of
+            from dragoman.tools.web.grounding import sources_of
 
             for number, source in enumerate(sources_of(self._sources), 1):
                 self._screen.message(say("numbered_source", number=number, text=_source_words(source)), "dim")
@@ -265,7 +265,7 @@ class TerminalReport:
 
 def _source_words(source: Source) -> str:
     """Title and real target: the title may lie about it, and the host may be spelled with lookalikes."""
-    from dragoman.tools.links import display_url
+    from dragoman.tools.web.links import display_url
 
     return one_line(f"{source.title} {display_url(source.uri)}".strip(), 300)
 

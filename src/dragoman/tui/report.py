@@ -315,8 +315,8 @@ class RunView:
 
     def _show_sources(self) -> None:
         if self._sources:
-            from dragoman.tools.grounding import sources_of
-            from dragoman.tools.links import display_url
+            from dragoman.tools.web.grounding import sources_of
+            from dragoman.tools.web.links import display_url
 
             shown = [(source.title, display_url(source.uri)) for source in sources_of(self._sources)]
             self._commit(cells.sources(shown, self._columns()))

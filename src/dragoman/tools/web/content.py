@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.base.visible import strip_hidden
 from dragoman.tools.names import format_size
-from dragoman.tools.page import read_page
+from dragoman.tools.web.page import read_page
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.media_types import media_type
@@ -45,7 +45,7 @@ async def read_content(data: bytes, content_type: str, url: str) -> Content:
     """Raises ToolRefusal if it is not text. Long work runs in a thread, and a cancel ends it."""
     kind = _detect_kind(data, content_type)
     if kind == "application/pdf":
-        from dragoman.tools.pdf import extract_pdf_text
+        from dragoman.tools.web.pdf import extract_pdf_text
 
         return Content(strip_hidden(await extract_pdf_text(data)), kind)
     if not _TEXT.fullmatch(kind):

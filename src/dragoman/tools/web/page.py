@@ -7,8 +7,8 @@ from collections import Counter
 
 import msgspec
 
-from dragoman.tools.markup import EndTag, StartTag, TextToken, tokenize
-from dragoman.tools.page_attributes import absolute, is_hidden, link
+from dragoman.tools.web.markup import EndTag, StartTag, TextToken, tokenize
+from dragoman.tools.web.page_attributes import absolute, is_hidden, link
 from dragoman.tools.worker import Stop, never_stop
 
 MAX_CHARS = 2_000_000

@@ -1,4 +1,7 @@
-"""Web settings: allowed hosts and limits. Values only, so that reading the configuration imports nothing else."""
+"""The web: searching, with markers where the support ends, and reading one page, never from the user's own network.
+
+Here are its settings, values only: reading the configuration imports nothing else.
+"""
 
 from __future__ import annotations
 

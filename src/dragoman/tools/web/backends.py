@@ -12,9 +12,9 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.text import clip
 from dragoman.base.visible import strip_hidden
-from dragoman.tools.citations import cite, read_supports
-from dragoman.tools.grounding import cite_message, supports_of
-from dragoman.tools.web_search import SearchResult, search_request
+from dragoman.tools.web.citations import cite, read_supports
+from dragoman.tools.web.grounding import cite_message, supports_of
+from dragoman.tools.web.search import SearchResult, search_request
 from dragoman.values.contracts import Provider, Transport
 from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
 from dragoman.values.messages import Citation, FinishReason, Request, Response

@@ -12,9 +12,9 @@ import msgspec
 
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
-from dragoman.tools.addresses import Resolve, Target, addresses_to_fetch, read_url, system_resolve
 from dragoman.tools.names import format_size
-from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
+from dragoman.tools.web import LIMITS, NO_RULES, FetchLimits, HostRules
+from dragoman.tools.web.addresses import Resolve, Target, addresses_to_fetch, read_url, system_resolve
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.errors import ConfigError, ConnectionFailed
 

@@ -18,7 +18,7 @@ from dragoman.values.errors import Refused as NotAnswered
 from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
 
 if TYPE_CHECKING:
-    from dragoman.tools.citations import CitedText, Support
+    from dragoman.tools.web.citations import CitedText, Support
     from dragoman.values.contracts import Provider
 
 NAME = "google_web_search"
@@ -100,7 +100,7 @@ class WebSearch:
 
 def output_of(query: str, found: SearchResult) -> ToolOutput:
     """What was found, for the model, the user and the record."""
-    from dragoman.tools.links import display_text
+    from dragoman.tools.web.links import display_text
 
     body = "\n\n".join(filter(None, (found.cited.with_sources(), _CUT if found.is_cut else "")))
     if not found.cited.text.strip() and not found.cited.sources:

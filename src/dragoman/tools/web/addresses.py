@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
-from dragoman.tools.web_settings import HostRules
+from dragoman.tools.web import HostRules
 from dragoman.tools.workspace import ToolRefusal
 
 MAX_URL_CHARS = 8_000

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.tools.citations import CitedText, Support, cite, read_supports, source_of
+from dragoman.tools.web.citations import CitedText, Support, cite, read_supports, source_of
 from dragoman.values.messages import Citation, Message, Source, Text
 
 

@@ -11,7 +11,7 @@ from dragoman.base.text import clip
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.output import Outputs
-from dragoman.tools.web_settings import LIMITS, NO_RULES, FetchLimits, HostRules
+from dragoman.tools.web import LIMITS, NO_RULES, FetchLimits, HostRules
 from dragoman.tools.worker import in_thread
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import Intent, Show, ToolOutput
@@ -20,9 +20,9 @@ from dragoman.values.messages import Request, Settings, Text, ToolSpec, user
 from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
-    from dragoman.tools.addresses import Resolve
-    from dragoman.tools.fetching import FetchedPage, MayFollow
-    from dragoman.tools.web_content import Content
+    from dragoman.tools.web.addresses import Resolve
+    from dragoman.tools.web.content import Content
+    from dragoman.tools.web.fetching import FetchedPage, MayFollow
     from dragoman.values.contracts import Pin, Provider
 
 NAME = "web_fetch"
@@ -79,8 +79,8 @@ class WebFetch:
         )
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
-        from dragoman.tools.addresses import is_allowed, read_url
-        from dragoman.tools.links import display_url
+        from dragoman.tools.web.addresses import is_allowed, read_url
+        from dragoman.tools.web.links import display_url
 
         url, prompt = _read_arguments(args)
         title = escape_hidden(f"fetch {display_url(url)}", one_line=True)
@@ -97,10 +97,10 @@ class WebFetch:
         )
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
-        from dragoman.tools.addresses import system_resolve
-        from dragoman.tools.fetching import fetch
-        from dragoman.tools.links import display_url
-        from dragoman.tools.web_content import read_content
+        from dragoman.tools.web.addresses import system_resolve
+        from dragoman.tools.web.content import read_content
+        from dragoman.tools.web.fetching import fetch
+        from dragoman.tools.web.links import display_url
 
         url, prompt = _read_arguments(args)
         resolve = self._resolve or system_resolve
