@@ -116,12 +116,12 @@ async def test_every_place_shows_what_was_told(protocol: str, case: str, tmp_pat
         assert not plan.costs.spent_is_whole
         assert words.startswith("at least 1,200 tokens in")
         assert f"at least ${result.cost_usd:.4f}" in words
-        assert "at least 1,200 tokens in" in as_text(transcript)
+        assert "at least 1,200 tokens in" in as_text(entries)
         assert "at least $" in _cost(plan, "m")
     else:
         assert result.cost_usd is stats["cost_usd"] is plan.costs.spent_usd is agent.cost_usd(entries) is None
         assert words == "tokens used: unknown"
-        assert "tokens unknown" in as_text(transcript)
+        assert "tokens unknown" in as_text(entries)
         assert "unknown" in _cost(plan, "m")
     assert "$0.0000" not in words + _cost(plan, "m")
 
