@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from dragoman.http.deadline import Deadline
+from virtual_time import run_in_virtual_time
 
 
 async def ticking(*pauses: float) -> AsyncGenerator[bytes, None]:
@@ -28,7 +29,7 @@ def test_what_comes_in_time_comes_through() -> None:
         limit.close()
         return got
 
-    assert asyncio.run(main()) == [b"tick", b"tick", b"tick", None]
+    assert run_in_virtual_time(main()) == [b"tick", b"tick", b"tick", None]
 
 
 def test_what_does_not_come_in_time_is_a_timeout_and_the_task_goes_on() -> None:
@@ -42,7 +43,7 @@ def test_what_does_not_come_in_time_is_a_timeout_and_the_task_goes_on() -> None:
         assert task is not None
         return task.cancelling()
 
-    assert asyncio.run(main()) == 0
+    assert run_in_virtual_time(main()) == 0
 
 
 def test_a_deadline_that_is_moved_holds_where_it_was_moved_to() -> None:
@@ -58,7 +59,7 @@ def test_a_deadline_that_is_moved_holds_where_it_was_moved_to() -> None:
         limit.close()
         return now() - began
 
-    assert 0.04 <= asyncio.run(main()) < 1
+    assert run_in_virtual_time(main()) == pytest.approx(0.05)
 
 
 def test_a_deadline_may_be_moved_nearer() -> None:
@@ -73,7 +74,7 @@ def test_a_deadline_may_be_moved_nearer() -> None:
         limit.close()
         return now() - began
 
-    assert asyncio.run(main()) < 1
+    assert run_in_virtual_time(main()) == pytest.approx(0.03)
 
 
 def test_the_readers_own_time_does_not_count() -> None:
@@ -86,7 +87,7 @@ def test_the_readers_own_time_does_not_count() -> None:
         assert await limit.next(chunks) == b"tick"
         limit.close()
 
-    asyncio.run(main())
+    run_in_virtual_time(main())
 
 
 def test_somebody_elses_cancel_is_not_a_timeout() -> None:
@@ -104,7 +105,7 @@ def test_somebody_elses_cancel_is_not_a_timeout() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(main())
+    run_in_virtual_time(main())
 
 
 def test_reads_may_come_from_different_tasks() -> None:
@@ -116,4 +117,4 @@ def test_reads_may_come_from_different_tasks() -> None:
             await asyncio.create_task(limit.next(chunks))
         limit.close()
 
-    asyncio.run(main())
+    run_in_virtual_time(main())

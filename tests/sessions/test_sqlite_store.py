@@ -12,7 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import example, given, settings
@@ -28,6 +31,7 @@ from dragoman.sessions.export import to_json
 from dragoman.sessions.log import encode_line
 from dragoman.sessions.sqlite import opening as sqlite_opening
 from dragoman.sessions.sqlite.database import database_at
+from dragoman.sessions.sqlite.journal import SqliteJournal, _save_late
 from dragoman.stores import FileStore, SqliteStore, Store
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.values.messages import Message, Text, user
@@ -407,6 +411,39 @@ journal.close()
     assert any("Files of this session" in line and "NOT being saved" in line for line in told)
     assert ["saved again" in line for line in told[-2:]] == [True, True]
     assert [each.seq for each in SqliteStore(path).read(SESSION).entries] == list(range(1, 51)), "a gap"
+
+
+def test_what_saves_late_is_done_before_a_session_is_closed(path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or does nothing: it must not open the file again, which may be moved or deleted by then."""
+    opened = SqliteStore(path).create(workspace, SESSION)
+    journal = opened.journal
+    assert isinstance(journal, SqliteJournal)
+    database, has_begun, may_go_on = database_at(str(path)), threading.Event(), threading.Event()
+    submit = database.submit
+
+    def submit_later(work: Callable[[sqlite3.Connection], int]) -> object:
+        if threading.current_thread() is late:
+            has_begun.set()
+            assert may_go_on.wait(60)
+        return submit(work)
+
+    def connect() -> NoReturn:
+        raise AssertionError("opened again")
+
+    monkeypatch.setattr(database, "submit", submit_later)
+    monkeypatch.setattr(database, "_connect", connect)
+    journal.append(entry(2))
+    late = threading.Thread(target=_save_late, args=(weakref.ref(journal),))
+    late.start()
+    assert has_begun.wait(60)
+    closing = threading.Thread(target=journal.close)
+    closing.start()
+    closing.join(0.2)
+    may_go_on.set()
+    late.join(60)
+    closing.join(60)
+    assert journal.is_closed
+    assert not journal.fault
 
 
 def test_what_nobody_syncs_is_saved_a_moment_later(path: Path, workspace: Path) -> None:

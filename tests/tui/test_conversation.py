@@ -787,9 +787,10 @@ def test_leaving_at_the_question_of_trust_is_no_answer(place: Place, key: str, c
 
 
 def type_slowly(pane: Tmux, text: str) -> None:
-    """As a person types: in a slow terminal a sentence comes key by key."""
-    for char in text:
-        pane.type(char)
+    """As a person types: in a slow terminal a sentence comes bit by bit. Two keys at once: a busy machine would make a pause of its own
+    around a single one, which then answers."""
+    for at in range(0, len(text), 2):
+        pane.type(text[at : at + 2])
         time.sleep(0.08)
 
 

@@ -66,6 +66,8 @@ class SqliteJournal(SharedSync):
         """Around the row, the lines saved and those that wait: late entries are saved by another thread."""
         self._soon_s = 0.0
         """Until then, somebody will come for what waits."""
+        self._ending = threading.Lock()
+        """Late entries are saved before the journal is closed, or not at all: nothing opens the file afterwards."""
 
     @property
     def is_saved(self) -> bool:
@@ -79,8 +81,9 @@ class SqliteJournal(SharedSync):
     def close(self) -> None:
         self._leave_to_parent()
         if self._database is not None:
-            self.save_now()
-            self.abandon()
+            with self._ending:
+                self.save_now()
+                self.abandon()
 
     def abandon(self) -> None:
         """Close without saving what waits."""
@@ -177,8 +180,11 @@ def _save_late_off(loop: asyncio.AbstractEventLoop, journal: ref[SqliteJournal])
 
 def _save_late(journal: ref[SqliteJournal]) -> None:
     late = journal()
-    if late is not None and late._waiting:
-        late.save_now()
+    if late is None:
+        return
+    with late._ending:
+        if late._waiting:
+            late.save_now()
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------------
