@@ -302,4 +302,5 @@ def test_nothing_is_left_open_or_unawaited(one_desk: Desk) -> None:
     )
     ended = one_desk.run(script, "--approval", "auto-edit", python=("-X", "dev", "-W", "error"))
     assert (ended.code, ended.out) == (0, "Done.\n")
-    assert [line for line in ended.err.splitlines() if "trying again" not in line] == []
+    slow = "Executing <"  # asyncio's word for a step that took long, as on a busy machine
+    assert [line for line in ended.err.splitlines() if "trying again" not in line and not line.startswith(slow)] == []

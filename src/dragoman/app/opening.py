@@ -69,11 +69,13 @@ async def open_agent(
     waits: bool = True,
     opens_ports: bool = False,
     connector: Connector | None = None,
+    session_id: str = "",
 ) -> Opened:
     """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError.
 
     `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt. `opens_ports`: the user can open ports
-    of commands to a browser, and is told of them. `connector`: how models are connected, in the place of what the configuration says."""
+    of commands to a browser, and is told of them. `connector`: how models are connected, in the place of what the configuration says.
+    `session_id`: of a new session, where it was told already."""
     config = setup.config
     memory, notices = read_memory(setup)
     hooks = _hooks(setup)
@@ -106,7 +108,7 @@ async def open_agent(
             config.network.hosts,
             config.sandbox.run_unasked,
         ),
-        session=_session(setup),
+        session=_session(setup, session_id),
         settings=settings_of(config),
         limits=limits_of(config),
         context=context_of(config),
@@ -253,12 +255,12 @@ def _guarded(setup: Setup) -> list[str]:
     return [*(file.path for file in setup.loaded.files), *([system] if system else [])]
 
 
-def _session(setup: Setup) -> SessionOptions:
+def _session(setup: Setup, session_id: str) -> SessionOptions:
     resume = setup.options.resume
     is_kept = setup.config.sessions.keep or resume is not None
     store = FileStore(setup.places.sessions) if is_kept else None
     results = "" if is_kept else os.path.join(_results_folder(setup), f"results-{os.urandom(8).hex()}")
-    return SessionOptions(store, "" if resume is None else resume or "latest", outputs=results)
+    return SessionOptions(store, "" if resume is None else resume or "latest", outputs=results, id=session_id)
 
 
 def _results_folder(setup: Setup) -> str:

@@ -182,6 +182,10 @@ class Renderer:
             for block in list(stream.blocks().values())[self._parts + 1 :]:
                 self._remove(block)
 
+    def block_of(self, call_id: str) -> str:
+        """The block of the last call with that id; empty where none is shown."""
+        return self._calls[call_id][0] if call_id in self._calls else ""
+
     # --- the run
 
     def take(self, event: TurnEvent) -> list[ViewEvent]:

@@ -12,6 +12,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.graphemes import fit
 from dragoman.base.visible import escape_hidden
+from dragoman.conversation.deciding import SAID_NO, can_let_write, decide
 from dragoman.conversation.editor import EditorFailed
 from dragoman.conversation.preview import MAX_BLANKS, break_line, longest_blank
 from dragoman.conversation.style import Style
@@ -28,9 +29,18 @@ MAX_DIFF_LINES = 60
 _HEAD_LINES, _TAIL_LINES = 40, 15
 _CANCEL_S = 2.0
 
-# Sent to the model: in English, whatever the program's language.
-SAID_NO = "the user said no"
-REFUSED = "the user refused it and said: {reason}"
+_ECHOES = {
+    "y": "answered_yes",
+    "w": "answered_write",
+    "a": "answered_always",
+    "b": "answered_always",
+    "s": "answered_save",
+    "f": "answered_save",
+    "n": "answered_no",
+    "r": "answered_reason",
+    "e": "answered_edit",
+}
+"""What stands behind the question once a key was pressed."""
 
 Intend = Callable[[Tool, Mapping[str, Any]], Intent]
 """What a call with these arguments would do, as `Approvals.intend` says it."""
@@ -165,48 +175,27 @@ class CallApproval:
 
     async def _handle_key(self, key: str) -> Allow | Deny | None:
         """None if the key does not decide: then the user is asked again."""
+        if key == ESCAPE:
+            self._echo("answered_stop")
+            return await self._dialog.stop_run()
+        if key not in self._keys() or key == "?":
+            return self._explain()
+        if key in _ECHOES:
+            self._echo(_ECHOES[key])
         match key:
-            case "y":
-                self._echo("answered_yes")
-                return Allow(self._arguments)
-            case "w" if _can_let_write(self._intent):
-                self._echo("answered_write")
-                return Allow(self._arguments, commands_write=True)
-            case "a" if not self._intent.guarded:
-                self._echo("answered_always")
-                return Allow(self._arguments, remember="session")
-            case "s" if not self._intent.guarded:
-                self._echo("answered_save")
-                return Allow(self._arguments, remember="saved")
-            case "b" if "b" in self._keys():
-                self._echo("answered_always")
-                return Allow(self._arguments, remember="session", prefix=self._intent.prefix)
-            case "f" if self._intent.prefix and not self._intent.guarded:
-                self._echo("answered_save")
-                return Allow(self._arguments, remember="saved", prefix=self._intent.prefix)
-            case "n":
-                self._echo("answered_no")
-                return Deny(SAID_NO)
             case "r":
-                self._echo("answered_reason")
                 reason = await self._dialog.ask_line(say("reason_prompt"), at_once=True)
-                if reason is None:
-                    return None
-                return Deny(REFUSED.format(reason=reason.strip()) if reason.strip() else SAID_NO)
-            case "v" if self._kind == "edit":
+                return None if reason is None else decide("r", self._intent, reason=reason)
+            case "v":
                 self._end_mark()
                 self._show_preview(whole=True)
-            case "e" if "e" in self._keys():
-                self._echo("answered_edit")
+            case "e":
                 try:
                     await self._edit()
                 except EditorFailed as error:
                     self._screen.message(str(error), "red")
-            case _ if key == ESCAPE:
-                self._echo("answered_stop")
-                return await self._dialog.stop_run()
             case _:
-                self._explain()
+                return decide(key, self._intent, self._arguments)
         return None
 
     def _keys(self) -> str:
@@ -218,7 +207,7 @@ class CallApproval:
             always = "b"
         if is_about_host(self._call):
             return f"y{always}nr?"
-        return f"y{always}{'w' if _can_let_write(self._intent) else ''}nre{'v' if self._kind == 'edit' else ''}?"
+        return f"y{always}{'w' if can_let_write(self._intent) else ''}nre{'v' if self._kind == 'edit' else ''}?"
 
     def _explain(self) -> None:
         is_refused = self._intent.writing == "refused"
@@ -230,7 +219,7 @@ class CallApproval:
             for line in (say("approval_why_host"), say("approval_why_keys")):
                 self._screen.message(line)
             return
-        writes = say("approval_why_write") if _can_let_write(self._intent) else ""
+        writes = say("approval_why_write") if can_let_write(self._intent) else ""
         self._end_mark()
         for line in filter(None, (say("approval_why_again" if is_refused else "approval_why"), always, writes, say("approval_why_keys"))):
             self._screen.message(line)
@@ -303,7 +292,7 @@ class CallApproval:
         covers = say("covers_scope", name=name, scope=scope) if scope else say("covers_tool", name=name)
         covers = {"edit": say("covers_edits"), "execute": say("covers_command")}.get(self._kind, covers)
         begins = say("or_beginning", prefix=escape_hidden(self._intent.prefix, one_line=True)) if self._intent.prefix else ""
-        begins += say("or_write") if _can_let_write(self._intent) else ""
+        begins += say("or_write") if can_let_write(self._intent) else ""
         return say("run_it", covers=covers, begins=begins)
 
     def _echo(self, key: str) -> None:
@@ -348,11 +337,6 @@ def told_why(call: ToolCall, intent: Intent) -> str:
     """Why it is asked, if the question itself does not say it: of a host nobody has to be told that it is not on the list."""
     is_plain = is_about_host(call) and intent.why == say("policy.host_unknown", host=intent.scope)
     return "" if is_plain else intent.why
-
-
-def _can_let_write(intent: Intent) -> bool:
-    """Whether one key lets all commands write in the workspace, in this session."""
-    return intent.writing in ("wanted", "refused") and not intent.guarded
 
 
 def _diff_style(line: str) -> Style:

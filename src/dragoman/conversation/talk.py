@@ -36,11 +36,19 @@ class Talk(Protocol):
     @property
     def screen(self) -> Printing: ...
 
-    agent: Agent
-    setup: Setup
-    store: FileStore
-    runs: int
     may_retry: bool
+
+    @property
+    def agent(self) -> Agent: ...
+
+    @property
+    def setup(self) -> Setup: ...
+
+    @property
+    def store(self) -> FileStore: ...
+
+    @property
+    def runs(self) -> int: ...
 
     @property
     def model(self) -> str: ...

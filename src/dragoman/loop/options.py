@@ -178,6 +178,8 @@ class SessionOptions(msgspec.Struct, frozen=True):
     key: str = ""
     """Your own name for the session, such as `user-42`: the one with this key is opened, or created at once if there is none. Where
     another process has it open, that is InUse."""
+    id: str = ""
+    """The id of a new session, made by the store's `new_id`, where it was told before the session was opened."""
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True):

@@ -364,7 +364,7 @@ def open_session(
         history = History(stored.journal, entries=stored.loaded.entries)
         outputs = options.outputs or stored.outputs
         return Session(history, stored.session_id, options.blobs or stored.blobs, outputs, log), stored.loaded.notices()
-    session_id = store.new_id()
+    session_id = options.id or store.new_id()
     path = store.path_of(session_id, workspace)
     blobs = options.blobs or store.blobs_beside(path, log.report_fault)
     return Session(History(), session_id, blobs, options.outputs or store.outputs_beside(path), log), ()

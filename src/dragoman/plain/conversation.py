@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
@@ -13,11 +13,11 @@ from dragoman.app.connecting import connect_model
 from dragoman.app.console import Messages
 from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.output import Output
+from dragoman.app.prompts import expand_prompt
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
 from dragoman.conversation.questions import Questions
-from dragoman.loop.agent import Agent
 from dragoman.loop.run import Run
 from dragoman.plain.dialog import Dialog
 from dragoman.plain.keys import Keyboard
@@ -29,7 +29,7 @@ from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Intent
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import Blob, Content, FileRef, ToolCall
+from dragoman.values.messages import ToolCall
 from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
 from dragoman.words import say
@@ -44,7 +44,7 @@ RECALLED_LINES = 60
 """How many lines of a resumed conversation are shown."""
 
 
-class Conversation:
+class PlainConversation:
     """One agent, one terminal. `run` returns the exit code once the user has left. `by_line` asks outside runs."""
 
     def __init__(self, setup: Setup, by_line: LineQuestions, screen: Screen, copy: Output | None = None) -> None:
@@ -336,29 +336,6 @@ class Conversation:
         session_id = self.agent.session_id
         if session_id in self.store.ids() and not self.screen.gone:
             self.screen.message(say("come_back", id=self.store.short_id(session_id)), "dim")
-
-
-async def expand_prompt(agent: Agent, prompt: str | None, tell: Callable[[str], None]) -> str | list[Content] | None:
-    """The prompt, with the images and files that it names, and with resources and prompts of MCP servers."""
-    if prompt is None:
-        return None
-    media = _named_media(agent, prompt, tell) if "@" in prompt else []
-    servers = agent.beside.get("mcp")
-    if servers is None or not servers.names_something(prompt):
-        return [prompt, *media] if media else prompt
-    from dragoman.app.mcp_prompts import expand
-
-    told = await expand(servers, prompt, agent.blobs, tell)
-    return [*([told] if isinstance(told, str) else told), *media] if media else told
-
-
-def _named_media(agent: Agent, prompt: str, tell: Callable[[str], None]) -> list[Blob | FileRef]:
-    from dragoman.app.prompt_media import read_named_media
-
-    media, problems = read_named_media(prompt, str(agent.workspace.root), agent.provider, agent.model)
-    for problem in problems:
-        tell(problem)
-    return media
 
 
 async def _close_in_time(closing: Any) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dragoman.app.asking import LineQuestions
 from dragoman.app.output import Output
 from dragoman.app.setup import Setup
-from dragoman.plain.conversation import Conversation
+from dragoman.plain.conversation import PlainConversation
 from dragoman.plain.screen import Screen
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
 
-def open_plain(setup: Setup, by_line: LineQuestions) -> Conversation:
+def open_plain(setup: Setup, by_line: LineQuestions) -> PlainConversation:
     """Raises InputError where there is no terminal."""
-    return Conversation(setup, by_line, *_open_outputs(setup))
+    return PlainConversation(setup, by_line, *_open_outputs(setup))
 
 
 def _open_outputs(setup: Setup) -> tuple[Screen, Output | None]:

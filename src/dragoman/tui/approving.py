@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from dragoman.base import jsontext
 from dragoman.base.found_files import read_found_text
+from dragoman.conversation.deciding import kind_of
 from dragoman.conversation.questions import CallApproval, Intend
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.calls import Folded, RunningCalls
-from dragoman.tui.question import Question, choices, kind_of, subject
+from dragoman.tui.question import Question, choices, subject
 from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.parts import call_in_words

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base.text import one_line
 from dragoman.conversation.call_lines import in_words, result_text, shown_of
 from dragoman.conversation.command_result import clean_output, read_command_result
-from dragoman.conversation.questions import REFUSED, SAID_NO
+from dragoman.conversation.deciding import REFUSED, SAID_NO
 from dragoman.conversation.telling_lines import choose_telling, last_telling
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight

@@ -6,15 +6,15 @@ Two parts: what it is about (`subject`), and the question with its keys (`choice
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
 
 import msgspec
 
 from dragoman.base.text import one_line
 from dragoman.base.visible import escape_hidden
+from dragoman.conversation.deciding import CallKind, choices_for, question_words
 from dragoman.conversation.preview import MAX_BLANKS, longest_blank
 from dragoman.conversation.questions import told_why
-from dragoman.policy.rules import NETWORK
+from dragoman.conversation.types import AnswerChoice
 from dragoman.tui import diff
 from dragoman.tui.highlight import highlight
 from dragoman.tui.line import INDENT, Line, Span, columns_of, line, visible
@@ -23,7 +23,6 @@ from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 from dragoman.words import say
 
-Kind = Literal["edit", "command", "host", "other"]
 BETWEEN = 3
 """Blanks between two choices."""
 _TITLE_CHARS = 200
@@ -34,7 +33,7 @@ class Question(msgspec.Struct, frozen=True):
 
     call: ToolCall
     intent: Intent
-    kind: Kind = "other"
+    kind: CallKind = "other"
     number: int = 1
     """Which of the questions of this answer it is,"""
     count: int = 1
@@ -49,49 +48,16 @@ class Question(msgspec.Struct, frozen=True):
     """and one open the whole file: as far as the screen that asks can do it."""
 
 
-class KeyChoice(NamedTuple):
-    """A key, and what pressing it means."""
-
-    key: str
-    words: str
-
-
-def kind_of(name: str, tool_kind: str) -> Kind:
-    """The kind of question, by the kind that the tool declares."""
-    if name == NETWORK:
-        return "host"
-    return "edit" if tool_kind == "edit" else "command" if tool_kind == "execute" or name == "run_shell" else "other"
-
-
-def offered(question: Question) -> list[KeyChoice]:
+def offered(question: Question) -> list[AnswerChoice]:
     """The answers, in the order in which they are shown."""
-    lets_write = question.intent.writing in ("wanted", "refused") and not question.intent.guarded
-    write = [KeyChoice("w", say("tui.choice_write"))] if lets_write else []
+    choices = choices_for(question.call.name, question.intent, question.kind, may_always=question.may_always)
     if question.intent.writing == "refused":
-        no = [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason")), KeyChoice("esc", say("tui.choice_stop"))]
-        return [KeyChoice("y", say("tui.choice_again")), *write, *no]
-    always = question.may_always and not question.intent.guarded
-    yes = "tui.choice_once" if question.intent.outside else "tui.choice_host" if question.kind == "host" else "tui.choice_yes"
-    choices = [KeyChoice("y", say(yes))]
+        return choices
     if question.can_take_all and question.count > 1:
-        choices.append(KeyChoice("Y", say("tui.choice_yes_all", count=question.count)))
-    if always:
-        covers = _covers(question)
-        kept = say("tui.choice_folder", what=covers) if question.kind == "edit" else say("tui.choice_folder_same")
-        choices += [KeyChoice("a", say("tui.choice_session", what=covers)), KeyChoice("s", kept)]
-        if question.intent.prefix:
-            begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
-            choices += [KeyChoice("b", say("tui.choice_session", what=begins)), KeyChoice("f", say("tui.choice_folder_same"))]
-    elif question.intent.outside and question.intent.prefix:
-        begins = say("tui.covers_beginning", prefix=visible(escape_hidden(question.intent.prefix, one_line=True)))
-        choices.append(KeyChoice("b", say("tui.choice_session_outside", what=begins)))
-    choices += write
-    choices += [KeyChoice("n", say("tui.choice_no")), KeyChoice("r", say("tui.choice_reason"))]
-    if question.kind != "host":
-        choices.append(KeyChoice("e", say("tui.choice_edit")))
+        choices.insert(1, AnswerChoice("Y", say("tui.choice_yes_all", count=question.count)))
     if question.can_open:
-        choices.append(KeyChoice("v", say("tui.choice_whole")))
-    return [*choices, KeyChoice("esc", say("tui.choice_stop"))]
+        choices.insert(-1, AnswerChoice("v", say("tui.choice_whole")))
+    return choices
 
 
 def subject(question: Question, columns: int, most_rows: int = 0) -> list[Line]:
@@ -131,12 +97,12 @@ def choices(question: Question, columns: int) -> list[Line]:
     return rows
 
 
-def lay_out_choices(offers: Sequence[KeyChoice], columns: int) -> list[Line]:
+def lay_out_choices(offers: Sequence[AnswerChoice], columns: int) -> list[Line]:
     """Choices are not broken, where they fit a row."""
     rows: list[Line] = []
     row: list[Span] = []
     for choice in offers:
-        cell = (Span(choice.key, "key"), Span(f" {choice.words}"))
+        cell = (Span(choice.key, "key"), Span(f" {visible(choice.label)}"))
         if columns_of(cell) > columns:
             rows += [tuple(row)] if row else []
             rows += wrap(cell, columns)
@@ -199,28 +165,5 @@ def _object(question: Question) -> str:
 
 
 def _words(question: Question) -> str:
-    if question.intent.writing == "refused":
-        return say("tui.ask_again")
-    if question.intent.outside:
-        return say("outside_asks")
-    if question.kind == "command":
-        return say("tui.ask_command")
-    if question.kind == "edit":
-        changes = _changes(question)
-        shown = _titled(changes.name if changes else question.intent.title)
-        return say("tui.ask_edit", name=shown)
-    if question.kind == "host":
-        return say("tui.ask_host", host=_titled(question.intent.scope))
-    return say("tui.ask_other", name=_titled(question.intent.title or question.call.name))
-
-
-def _covers(question: Question) -> str:
-    if question.kind == "edit":
-        return say("tui.covers_edits")
-    if question.kind == "command":
-        return say("tui.covers_command")
-    scope = _titled(question.intent.scope)
-    if question.kind == "host":
-        return say("tui.covers_host", host=scope)
-    name = _titled(question.call.name)
-    return say("covers_scope", name=name, scope=scope) if scope else say("tui.covers_tool", name=name)
+    changes = _changes(question)
+    return visible(question_words(question.call.name, question.intent, question.kind, changes.name if changes else ""))
