@@ -4,6 +4,7 @@ shows what the next request is."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -11,7 +12,6 @@ import msgspec
 import pytest
 
 import dragoman as dm
-from dragoman.base import jsontext
 from dragoman.context.view import View
 from dragoman.errors import DragomanError
 from dragoman.options import AnswerPolicy, Limits, TextOptions
@@ -24,6 +24,7 @@ from dragoman.values.wrapping import WrappingProvider
 
 CALL = 'call: tides {"harbour": "Muscat"}'
 PROTOCOLS = [("gemini", ""), ("openai", "/v1"), ("responses", "/v1"), ("anthropic", "")]
+WRITTEN = '<tool_call>\n{"name": "tides", "arguments": {"harbour": "Muscat"}}\n</tool_call>'
 UNREADABLE = 'text: <tool_call>{"name": "tides", "arguments": {"harbour": </tool_call>'
 
 
@@ -114,18 +115,32 @@ def test_after_calls_that_cannot_be_read_the_next_is_asked_for_under_a_schema() 
     assert [bool(request.settings.response_schema) for request in asked] == [False, False, False, True, False]
 
 
+SCRIPTS = {
+    "a forced choice": ("", f"{CALL}\n---\nfinish: stop\n---\ntext: At noon.", 3),
+    "calls in words": ("hermes", f"text: {json.dumps(WRITTEN)}\n---\nfinish: stop\n---\ntext: At noon.", 3),
+    "calls that cannot be read": ("hermes", "\n---\n".join([UNREADABLE] * 4), 4),
+}
+
+
+@pytest.mark.parametrize("case", SCRIPTS)
 @pytest.mark.parametrize(("service", "path"), PROTOCOLS)
-def test_the_bytes_that_are_sent_are_those_of_the_record(service: str, path: str) -> None:
+def test_the_bytes_that_are_sent_are_those_of_the_record(service: str, path: str, case: str) -> None:
+    text, script, requests = SCRIPTS[case]
+
     async def go() -> None:
-        async with MockServer(f"{CALL}\n---\nfinish: stop\n---\ntext: At noon.") as server:
+        async with MockServer(script) as server:
             connected = dm.connect(service, base_url=server.url + path, key="any")
-            noting = Noting(connected, lambda: agent.history)
+            provider = dm.TextTools(connected, TextOptions(text)) if text else connected
+            noting = Noting(provider, lambda: agent.history)
             limits = Limits(answers=AnswerPolicy(delay_s=0))
             agent = dm.Agent(noting, tools=[tides], settings=dm.Settings(tool_choice="required"), limits=limits)
             async with agent:
-                await agent.run("when?")
-            assert len(server.requests) == len(noting.asked) == 3
+                try:
+                    await agent.run("when?")
+                except DragomanError:
+                    assert case == "calls that cannot be read"
+            assert len(server.requests) == len(noting.asked) == requests
             for exchange, (_, _, replayed) in zip(server.requests, noting.asked, strict=True):
-                assert jsontext.decode(connected.prepare(replayed).body) == exchange.body
+                assert provider.prepare(replayed).body == exchange.data
 
     asyncio.run(go())

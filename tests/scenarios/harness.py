@@ -1,7 +1,7 @@
 """The real program against the loopback service: a process of its own, a home of its own, and what must be so after every run.
 
-After each run it is checked, whatever the test is about: no traceback anywhere, every request one that the service takes, no key in
-what was written, one line per message, and with stream-json one `result`, as the last line.
+After each run it is checked, whatever the test is about: no traceback anywhere, every request one that the service takes and that the
+record leads to (sent.py), no key in what was written, one line per message, and with stream-json one `result`, as the last line.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from destinations import MAIN, rules_of
@@ -23,6 +24,7 @@ from dragoman.testing.mock.server import MockServer, ServedExchange
 from dragoman.testing.script import Source
 from prepared import can_be_forked, run_prepared
 from program import NO_SERVERS, heed_signals
+from scenarios.sent import check_sent
 
 KEY = "sk-test-0123456789abcdefghijklmnopqrstuvwxyz"
 PROTOCOLS = ("gemini", "openai_chat", "openai_responses", "anthropic")
@@ -79,6 +81,8 @@ class Desk:
     workspace: Path
     protocol: str = "gemini"
     url: str = ""
+    last_env: Mapping[str, str] = field(default_factory=dict)
+    """Of the last run."""
 
     @classmethod
     def at(cls, folder: Path, protocol: str = "gemini") -> Desk:
@@ -131,7 +135,7 @@ class Desk:
     def server(self, source: Source, **options: Any) -> MockServer:
         deployment, name = builtin_catalog().find(self.model)
         rules = rules_of(deployment, profile_for(deployment, name))
-        return MockServer(source, **{"rules": rules, **options})
+        return _CheckedServer(self, source, **{"rules": rules, **options})
 
     def run(self, script: Source, *arguments: str, **options: Any) -> Ended:
         """The program with `-p` and these arguments, against a service that plays the script."""
@@ -150,6 +154,7 @@ class Desk:
 
     async def _run_once(self, *arguments: str, env: Mapping[str, str] | None = None, python: tuple[str, ...] = (), **options: Any) -> Ended:
         """One run to its end: forked off a process that has the program loaded, where nothing asks for a start of its own."""
+        self.last_env = env or {}
         if python or not can_be_forked(env or {}):
             async with self.started(*arguments, env=env, python=python, **options) as process:
                 return await finished(process)
@@ -180,6 +185,7 @@ class Desk:
     ) -> AsyncIterator[Started]:
         """The program, running. It is ended with the block, whatever happens."""
         self.configure(config)
+        self.last_env = env or {}
         command = [sys.executable, *python, "-m", "dragoman", *self._words(*arguments, prompt=prompt, model=model)]
         began_s = time.monotonic()
         process = await asyncio.create_subprocess_exec(
@@ -198,6 +204,19 @@ class Desk:
             if process.returncode is None:
                 process.kill()
             await process.wait()
+
+
+class _CheckedServer(MockServer):
+    """A service that looks at its end whether the record leads to all it was asked."""
+
+    def __init__(self, desk: Desk, source: Source, **options: Any) -> None:
+        super().__init__(source, **options)
+        self._desk = desk
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await super().__aexit__(kind, error, trace)
+        if kind is None:
+            check_sent(self.requests, self._desk.workspace, self._desk.environment(**self._desk.last_env))
 
 
 @dataclass

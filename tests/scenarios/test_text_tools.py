@@ -40,6 +40,7 @@ from dragoman.values.messages import FinishReason, Text
 from dragoman.values.notes import FEEDBACK_BEGINS
 from dragoman.values.record import AnswerRejected, ModelChanged, Said
 from scenarios.harness import told_text
+from scenarios.sent import check_agent
 
 BASE = {"gemini": "", "anthropic": "", "openai_chat": "/v1", "openai_responses": "/v1"}
 FENCED_JSON_GUIDANCE = "You are an AI assistant with access to the following tools."
@@ -103,7 +104,8 @@ def run(
         async with MockServer(script, rules=rules) as server:
             provider = connection(protocol, server.url + BASE[protocol])
             limits = Limits(max_turns=12, answers=AnswerPolicy(attempts=attempts, delay_s=0))
-            agent = make_agent(wrap(provider, protocol), workspace=folder, limits=limits, describe=False, **options)
+            wrapped = wrap(provider, protocol)
+            agent = make_agent(wrapped, workspace=folder, limits=limits, describe=False, **options)
             events: list[TurnEvent] = []
             error: Exception | None = None
             async with agent, agent.run(prompt) as running:
@@ -114,6 +116,7 @@ def run(
                     error = raised
             if stops and error is not None:
                 raise error
+            check_agent(server.requests, agent, wrapped)
             return Ended(agent, running.result, error, events, list(server.requests))
 
     return asyncio.run(go())

@@ -59,6 +59,8 @@ class View:
         """The name of the agent that has the conversation."""
         self.boundary = ""
         """What the user has said of the boundary around commands: see Configured."""
+        self.dialect = ""
+        """The dialect in which the model is told of tools as text; empty: natively."""
         self._retry_temperature: float | None = None
         self._unreadable_seq = 0
         """The last answer that was rejected because its call could not be read."""
@@ -192,7 +194,7 @@ class View:
             case Configured():
                 self.model, self.system, self.tools, self.settings = entry.model, entry.system, entry.tools, entry.settings
                 self.agent = entry.agent
-                self.boundary = entry.boundary
+                self.boundary, self.dialect = entry.boundary, entry.dialect
                 self.deployment = entry.deployment or self.deployment
                 self.session_id = entry.session_id or self.session_id
                 if entry.placeholder:
@@ -200,7 +202,7 @@ class View:
                 self.raw_static = round(text_tokens(entry.system)) + tools_tokens(entry.tools)
                 self._look(entry.window)
             case ModelChanged(model=model, deployment=deployment):
-                self.model, self.deployment = model, deployment or self.deployment
+                self.model, self.deployment, self.dialect = model, deployment or self.deployment, entry.dialect
                 self._look(entry.window)
             case Said():
                 self._say(entry)

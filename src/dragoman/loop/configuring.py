@@ -69,9 +69,10 @@ def record(harness: Harness, wanted: Configuration) -> None:
         wanted.settings,
         harness.name,
         harness.boundary.for_record,
+        model.provider.dialect,
     )
-    before = (view.model, view.deployment, view.window, view.system, view.tools, view.settings, view.agent, view.boundary)
-    if now == before and not harness.has_new_directories:
+    told = (view.model, view.deployment, view.window, view.system, view.tools, view.settings, view.agent, view.boundary, view.dialect)
+    if now == told and not harness.has_new_directories:
         return
     harness.has_new_directories = False
     session.history.configure(
@@ -89,6 +90,7 @@ def record(harness: Harness, wanted: Configuration) -> None:
         window=model.profile.prompt_window,
         agent=harness.name,
         boundary=harness.boundary.for_record,
+        dialect=model.provider.dialect,
     )
 
 

@@ -144,6 +144,7 @@ class History:
         window: int = 0,
         agent: str = "",
         boundary: Literal["", "external", "off"] = "",
+        dialect: str = "",
     ) -> Configured:
         """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
@@ -161,6 +162,7 @@ class History:
             window=window,
             agent=agent,
             boundary=boundary,
+            dialect=dialect,
         )
         return self.append(configured)
 
@@ -263,8 +265,8 @@ class History:
     def spend(self, model: str, usage: Usage, what: str = "", deployment: str = "", *, call_id: str = "", session_id: str = "") -> Spent:
         return self.append(Spent(*self.stamp(), model, usage, what, deployment, call_id, session_id))
 
-    def change_model(self, model: str, deployment: str = "", window: int = 0) -> ModelChanged:
-        return self.append(ModelChanged(*self.stamp(), model, deployment, window))
+    def change_model(self, model: str, deployment: str = "", window: int = 0, dialect: str = "") -> ModelChanged:
+        return self.append(ModelChanged(*self.stamp(), model, deployment, window, dialect))
 
     def refuse_field(self, omitted: FieldOmitted) -> FieldRefused | None:
         """A field that requests to this model leave out from here on; None if the record says so already."""

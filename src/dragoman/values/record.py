@@ -83,6 +83,8 @@ class Configured(_Entry, frozen=True, tag="configured"):
     boundary: Literal["", "external", "off"] = ""
     """What the user has said of the boundary around commands: `external`, a container or a virtual machine is it and there is no sandbox of
     ours; `off`, turned off in the conversation. Empty: nothing."""
+    dialect: str = ""
+    """The dialect in which tools are told as text; empty: they are told natively, or the log is of an earlier version."""
 
 
 Speaker = Literal["person", "model", "program"]
@@ -353,6 +355,8 @@ class ModelChanged(_Entry, frozen=True, tag="model_changed"):
     deployment: str = ""
     window: int = 0
     """As in Configured."""
+    dialect: str = ""
+    """As in Configured: the same model may go on with tools as text."""
 
 
 class FieldRefused(_Entry, frozen=True, tag="field_refused"):

@@ -53,10 +53,12 @@ def _prepare(command: ContextCommand, view: View) -> HttpRequest:
     blobs = command.store.blobs_beside(command.summary.path)
     provider = connect(model, auth=NoAuth(), env=command.setup.env, catalog=command.catalog, blobs=blobs)
     models = Models(None, blobs, command.setup.config.text_tools.mode, text_options_of(command.setup))
-    messages = view.messages  # as the session's own model sees them, with what its window forced
+    used, messages = models.use(provider), view.messages  # as the session's own model is told of tools, and sees what its window forced
     if (view.deployment, view.model) != (provider.name, provider.model):
         messages = view.messages_for(provider.profile(provider.model).prompt_window)
-    return models.use(provider).provider.prepare(msgspec.structs.replace(view.request, model=provider.model, messages=messages))
+    elif view.dialect:
+        used = models.in_text(used, view.dialect)
+    return used.provider.prepare(msgspec.structs.replace(view.request, model=provider.model, messages=messages))
 
 
 def _target_model(command: ContextCommand, view: View) -> str:

@@ -71,11 +71,14 @@ class ServedExchange(msgspec.Struct):
     status: int = 0
     outcome: str = "waiting"
     """`answered`, or who ended the connection: `cut by the script`, `the client went away`, `the server closed`, `the server failed`."""
+    data: bytes = b""
+    """The body as it came, byte for byte. The log has it decoded alone."""
 
     def to_json(self) -> bytes:
         """JSON for a log, without secrets."""
         headers = {name: REDACTED if name in SECRET_HEADERS else value for name, value in self.headers.items()}
-        return to_json(msgspec.structs.asdict(self) | {"headers": headers, "path": redact(self.path)})
+        told = {name: value for name, value in msgspec.structs.asdict(self).items() if name != "data"}
+        return to_json(told | {"headers": headers, "path": redact(self.path)})
 
 
 _BETA_FIELDS = {"thinking-binding-controls-2026-08-01": "block_binding"}
@@ -173,7 +176,7 @@ class MockServer:
             await self._replace_script(sender, request, name)
             return
         exchange = ServedExchange(
-            request.method, request.path + (f"?{request.query}" if request.query else ""), request.headers, None, name
+            request.method, request.path + (f"?{request.query}" if request.query else ""), request.headers, None, name, data=request.body
         )
         self._remember(exchange)
         try:
