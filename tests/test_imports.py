@@ -200,6 +200,9 @@ LATER = {
     "providers.fetched_auth": "only where a command prints the key",
     "providers.google_auth": "only for Vertex AI",
     "providers.repeated_keys": "only where an answer comes from a service with a key",
+    "providers.faults": "only where a service answers with an error",
+    "providers.long_waits": "only where a service asks to wait longer than is allowed",
+    "providers.redact": "only where a service answers with an error",
     "providers.stored_keys": "only where no variable has the key",
     "providers.fault_body": "only where a service answers with an error",
     "providers.logged": "only with --debug",
@@ -242,6 +245,7 @@ LATER = {
     "tools.web.content": "only where a page is fetched",
     "values.typed": "only where a function has a parameter of pydantic's",
     "values.patterns": "only for schemas with a pattern",
+    "values.schema": "not before a tool is called",
 }
 """Modules that are imported inside functions, and why: the first request does not need them."""
 OTHERS_LATER = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Literal
+from typing import Any, Literal
 
 from dragoman.base import jsontext
-from dragoman.providers.wire import Taken
+from dragoman.providers.wire import Destination, Taken
+from dragoman.values.errors import ProviderError
 from dragoman.values.events import (
     CitationAdded,
     ResponseFinished,
@@ -221,6 +222,13 @@ def _split_half(delta: str) -> tuple[str, str]:
     if "\ud800" <= delta[-1] <= "\udbff":
         return jsontext.valid_unicode(delta[:-1]), delta[-1]
     return jsontext.valid_unicode(delta), ""
+
+
+def service_error(event: Any, to: Destination) -> ProviderError:
+    """The error that a service sent in the place of an answer. What reads errors is loaded where one comes."""
+    from dragoman.providers.faults import error_from_event
+
+    return error_from_event(event, to)
 
 
 class ThinkTags:

@@ -7,8 +7,7 @@ from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.http.sse import ServerEvent, SSEDecoder
-from dragoman.providers.answer import AnswerBuilder
-from dragoman.providers.faults import error_from_event
+from dragoman.providers.answer import AnswerBuilder, service_error
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
 from dragoman.values.events import StreamEvent
@@ -101,7 +100,7 @@ class Decoder:
                 self._end_with(event)
                 return _add_answer(self._answer, event, self._to)
             case "error":
-                raise error_from_event(event, self._to)
+                raise service_error(event, self._to)
             case "ping":
                 return None
             case _:

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.providers.answer import AnswerBuilder
-from dragoman.providers.faults import error_from_event
+from dragoman.providers.answer import AnswerBuilder, service_error
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
 from dragoman.values.events import ResponseFinished, StreamEvent
@@ -77,7 +76,7 @@ class Decoder:
             return None
         chunk = jsontext.decode(data)
         if isinstance(chunk, list) or chunk.get("error"):
-            raise error_from_event(chunk, self._to)
+            raise service_error(chunk, self._to)
         if not chunk.keys() & _KNOWN_FIELDS:
             self.unknown_events += 1
             return None

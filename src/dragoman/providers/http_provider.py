@@ -14,12 +14,10 @@ from dragoman import __version__
 from dragoman.base import jsontext
 from dragoman.base.turnstile import Turnstile
 from dragoman.http.pool import most_connections
-from dragoman.providers.answer import last_response
+from dragoman.providers.answer import last_response, service_error
 from dragoman.providers.auth import Auth, NoAuth
 from dragoman.providers.catalog import profile_for
-from dragoman.providers.faults import error_from_event, error_from_status
 from dragoman.providers.reading import decode_answer, events_of, first_bytes, read_body, read_explanation
-from dragoman.providers.redact import redact
 from dragoman.providers.wire import Destination, StreamDecoder, Wire
 from dragoman.providers.wire_content import media_fault
 from dragoman.values.blobs import JoinedBlobs
@@ -336,6 +334,8 @@ class HttpProvider(Provider):
                 await context.__aexit__(None, None, None)
             if (answered := _answer_in(body, answer.status, self._wire)) is not None:
                 raise _AnswerInError(self._hide_keys(answered))
+            from dragoman.providers.faults import error_from_status
+
             error = error_from_status(answer.status, answer.headers, body, self._deployment)
             if attempt == 1 and isinstance(error, Unauthorized) and await self._auth.refresh(credentials):
                 continue
@@ -370,7 +370,7 @@ class HttpProvider(Provider):
 
     def _whole_answer(self, data: Any, request: Request, to: Destination) -> Response:
         if isinstance(data, dict) and data.get("error"):
-            raise error_from_event(data, to)
+            raise service_error(data, to)
         return self._hide_keys(self._read(self._wire.from_wire, data, to, lambda: used_call_ids(request.messages)))
 
     def _read(self, reader: Callable[..., Any], *data: Any) -> Any:
@@ -382,6 +382,8 @@ class HttpProvider(Provider):
 
     def _take_secrets_out(self, error: ProviderError) -> None:
         """Redact what the service said: some repeat the key in their error."""
+        from dragoman.providers.redact import redact
+
         message = change_values(error.message, lambda text: redact(text, self._auth.secrets))
         redacted = redact(message, self._auth.secrets)
         error.message = message if redacted == message else redacted

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.providers.answer import AnswerBuilder, Piece, ThinkTags
-from dragoman.providers.faults import error_from_event
+from dragoman.providers.answer import AnswerBuilder, Piece, ThinkTags, service_error
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
 from dragoman.values.events import PromptRead, StreamEvent
@@ -115,7 +114,7 @@ class Decoder:
     def _fail(self, chunk: Any) -> list[StreamEvent]:
         self._failed_call = failed_call(chunk)
         if not self._failed_call:
-            raise error_from_event(chunk, self._to)
+            raise service_error(chunk, self._to)
         self._finish = _FAILED_CALL[0]
         self.ended = True
         return []
@@ -238,7 +237,7 @@ def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
     choice = data["choices"][0]
     message, finish = choice.get("message") or {}, choice.get("finish_reason") or ""
     if choice.get("error"):
-        raise error_from_event(choice, to)
+        raise service_error(choice, to)
     if not message and not finish:
         raise StreamBroken(say("providers.no_finish_reason"), provider=to.deployment.name)
     _read_content(answer, message, to)
@@ -296,7 +295,7 @@ def _finish_reason(finish: str, native: str, refusal: str, to: Destination) -> F
     if finish == "error":
         if native in _NATIVE_FAILED_CALL:
             return FinishReason.MALFORMED_TOOL_CALL
-        raise error_from_event({}, to)
+        raise service_error({}, to)
     return FINISH.get(finish, FinishReason.OTHER)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.base import jsontext
-from dragoman.providers.answer import AnswerBuilder
-from dragoman.providers.faults import error_from_event
+from dragoman.providers.answer import AnswerBuilder, service_error
 from dragoman.providers.wire import Destination, Taken
 from dragoman.values.errors import StreamBroken
 from dragoman.values.events import StreamEvent
@@ -83,7 +82,7 @@ class Decoder:
                 started = self._answer.start(final.get("id") or "", final.get("model") or "")
                 return started + self._answer.set_usage(read_usage(final.get("usage") or {}))
             case "response.failed" | "error":
-                raise error_from_event(event, self._to)
+                raise service_error(event, self._to)
             case str(kind) if kind.startswith("response."):
                 return []  # progress events we have no use for: done events, searches under way
             case _:
@@ -132,7 +131,7 @@ class Decoder:
 
 def read_answer(data: Any, to: Destination, taken: Taken) -> Response:
     if data.get("status") == "failed":
-        raise error_from_event({"response": data}, to)
+        raise service_error({"response": data}, to)
     answer = AnswerBuilder(taken)
     answer.start(data.get("id") or "", data.get("model") or "")
     answer.set_usage(read_usage(data.get("usage") or {}))

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgspec
@@ -148,7 +147,9 @@ class Attempts:
             return await self._switch_model(error, request), 0.0
         wait_s = self.next_wait_s(error.retry_after_s)
         if wait_s is None:
-            return await self._switch_model(_wait_too_long(error, self.policy.deadline_s), request), 0.0
+            from dragoman.providers.long_waits import wait_too_long
+
+            return await self._switch_model(wait_too_long(error, self.policy.deadline_s), request), 0.0
         return request, wait_s
 
     def next_wait_s(self, hint_s: float | None) -> float | None:
@@ -212,31 +213,3 @@ def checked_decision(decision: object, error: Exception) -> Decision:
     if decision is None or isinstance(decision, str | bool):
         return decision
     raise InputError(say("providers.decision_wrong", given=repr(decision))) from error
-
-
-def _wait_too_long(error: ProviderError, deadline_s: float) -> ProviderError:
-    hint = error.retry_after_s
-    if hint is None:
-        return error
-    too_long = type(error)(
-        wait_words(error.message, hint, deadline_s),
-        provider=error.provider,
-        status=error.status,
-        request_id=error.request_id,
-        code=error.code,
-        retry_after_s=hint,
-        retryable=False,
-    )
-    too_long.may_have_cost = error.may_have_cost
-    too_long.__cause__ = error
-    return too_long
-
-
-def wait_words(message: str, hint_s: float, deadline_s: float) -> str:
-    """Says that the service asks to wait longer than is allowed, and until when, if a date can express it."""
-    try:
-        reset = datetime.now().astimezone() + timedelta(seconds=hint_s)
-        when = reset.strftime("%H:%M:%S" if hint_s < 12 * 3600 else "%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError, OSError):
-        return say("providers.wait_far_too_long", message=message, seconds=hint_s, limit=deadline_s)
-    return say("providers.wait_too_long", message=message, seconds=hint_s, time=when, limit=deadline_s)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, overload
 
+from dragoman.providers.long_waits import wait_words
 from dragoman.providers.retry import (
     Attempts,
     Decision,
@@ -16,7 +17,6 @@ from dragoman.providers.retry import (
     decide_about_429,
     is_retryable,
     status_of,
-    wait_words,
 )
 from dragoman.values.errors import InputError, ProviderError
 from dragoman.values.events import Retrying

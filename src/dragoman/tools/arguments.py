@@ -8,7 +8,6 @@ from typing import Any
 
 from dragoman.base import jsontext
 from dragoman.values.messages import ToolSpec
-from dragoman.values.schema import problems
 
 MAX_ARGUMENT_CHARS = 1_000_000
 """Enough for a file of a megabyte. The loop records twice as much before it rejects an answer as faulty."""
@@ -30,6 +29,8 @@ def read_arguments(spec: ToolSpec, text: str, max_chars: int = MAX_ARGUMENT_CHAR
 
 def check_arguments(spec: ToolSpec, args: dict[str, Any]) -> str:
     """Why decoded arguments do not fit the tool's schema, in words for the model; empty if they fit."""
+    from dragoman.values.schema import problems
+
     schema = _schema(spec.parameters)
     found = problems(schema, args)
     if not found:
