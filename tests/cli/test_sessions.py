@@ -22,6 +22,7 @@ from dragoman.values.record import Entry, FileChange, Rewound
 from dragoman.values.usage import Usage
 from program import Place, Service
 from terminals import terminal
+from trajectories import faults_in
 
 NOW_MS = 1_794_744_062_123
 EVIL = "\x1b]0;owned\x07\x1b[2J\rover"
@@ -96,6 +97,22 @@ def test_list_shows_id_age_title_messages_model_and_size(place: Place, kept: Kep
     told = {"input_tokens": 1234, "fresh_tokens": 1000, "cache_read_tokens": 234, "output_tokens": 56}
     untold = dict.fromkeys(("cache_write_tokens", "cache_write_1h_tokens", "thought_tokens"))
     assert first["usage"] == told | untold | {"incomplete": 1}, "the last answer told nothing"
+
+
+def test_a_trajectory_has_prices_and_the_agents_that_were_called(place: Place, kept: Kept) -> None:
+    mine = kept.session("mine")
+    inner = kept.store.create(place.work, parent=(mine.session_id, "call_1"))
+    history = History(inner.journal, entries=inner.loaded.entries)
+    history.say(user("asked by the other"))
+    history.answer(Response(assistant("Done."), FinishReason.STOP))
+    inner.journal.close()
+    told = place.run("sessions", "export", "latest", "--atif").json
+    assert faults_in(told) == []
+    assert told["steps"][2]["metrics"]["cost_usd"] > 0
+    assert told["steps"][2]["observation"]["results"][0]["subagent_trajectory_ref"] == [{"trajectory_id": inner.session_id}]
+    written = place.run("sessions", "export", "latest", "--as", "atif", "-o", "told.json")
+    assert "told.json" in written.out
+    assert json.loads((place.work / "told.json").read_text()) == told
 
 
 def test_list_keeps_folders_apart_unless_all_is_asked_for(place: Place, kept: Kept, tmp_path: Path) -> None:
@@ -532,7 +549,7 @@ def test_what_a_run_said_and_did_is_listed_shown_and_exported(place: Place, serv
         (["list", "--at", "3"], ["--at", "sessions list"]),
         (["show", "latest", "--yes"], ["--yes", "sessions show"]),
         (["rewind", "latest", "--to", "x"], ["--to", "'x'"]),
-        (["export", "latest", "--as", "pdf"], ["'pdf'", "markdown, html, json or record"]),
+        (["export", "latest", "--as", "pdf"], ["'pdf'", "markdown, html, json, record or atif"]),
         (["export", "latest", "--output-format", "json"], ["--output-format"]),
         (["--output-format", "stream-json"], ["text and json"]),
     ],

@@ -149,7 +149,8 @@ ID 是 latest，或 list 显示的 ID；写出更多开头字符或全部也可�
 
       --all                所有文件夹的会话
       --at N, --to N       条目的编号
-      --as FORMAT          markdown（默认）、html、json（全部内容；可再次导入）、record（gemini-cli 的格式）
+      --as FORMAT          markdown（默认）、html、json（全部内容；可再次导入）、record（gemini-cli 的格式）、atif（供 Harbor
+                           等程序使用的轨迹）；--atif 与之相同
   -o, --output FILE        写入只有您能读取的 FILE；其扩展名决定格式
       --yes                不经询问即删除；覆盖 FILE
       --force              undo：也恢复之后被更改的文件和受保护的文件

@@ -161,7 +161,7 @@ prints the number N of each entry.
       --all                the sessions of every folder
       --at N, --to N       the number of an entry
       --as FORMAT          markdown (default), html, json (everything; import reads it again),
-                           record (gemini-cli's)
+                           record (gemini-cli's), atif (a trajectory for Harbor and others); --atif: the same
   -o, --output FILE        write to FILE, readable by you only; its extension gives the format
       --yes                delete without asking; overwrite FILE
       --force              undo: also restore files that were changed since, and guarded ones

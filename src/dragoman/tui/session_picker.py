@@ -153,11 +153,18 @@ class SessionPicker:
 
     def _export(self, key: str, name: str) -> None:
         def export() -> bool:
-            from dragoman.conversation.pages.session_files import export_to
+            from dragoman.conversation.pages.session_files import ExportSources, export_to
 
             path = os.path.join(self._workspace, os.path.expanduser(name.strip()))
             found = self._path_of(key)
-            export_to(path, self._store.read(found).entries, "", self._store.blobs_beside(found), over=False)
+            export_to(
+                path,
+                self._store.read(found).entries,
+                "",
+                self._store.blobs_beside(found),
+                ExportSources(self._conversation.setup, self._store),
+                over=False,
+            )
             self._picker.hint = say("conversation.exported", path=path)
             return True
 

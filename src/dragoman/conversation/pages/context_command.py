@@ -61,18 +61,22 @@ class ContextCommand(NamedTuple):
         return tuple(entry for entry in entries if entry.seq <= at)
 
     def find_model(self, deployment: str, model: str) -> tuple[Deployment | None, Profile]:
-        """A model's deployment and profile, as far as the catalog knows them."""
-        if deployment in self.catalog.deployments:
-            row = self.catalog[deployment]
-            return row, profile_for(row, model)
-        try:
-            row, name = self.catalog.find(model) if model else (None, "")
-        except ConfigError:
-            row, name = None, ""
-        return (row, profile_for(row, name)) if row else (None, Profile(known=False))
+        return find_model(self.catalog, deployment, model)
 
     def prices(self, deployment: str, model: str) -> Prices | None:
         return self.find_model(deployment, model)[1].prices
+
+
+def find_model(catalog: Catalog, deployment: str, model: str) -> tuple[Deployment | None, Profile]:
+    """A model's deployment and profile, as far as the catalog knows them."""
+    if deployment in catalog.deployments:
+        row = catalog[deployment]
+        return row, profile_for(row, model)
+    try:
+        row, name = catalog.find(model) if model else (None, "")
+    except ConfigError:
+        row, name = None, ""
+    return (row, profile_for(row, name)) if row else (None, Profile(known=False))
 
 
 def upkeep_of(command: ContextCommand, history: History) -> Upkeep:

@@ -6,10 +6,11 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from dragoman.app.setup import Setup, catalog_of
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import TooLargeFile, read_found
@@ -42,17 +43,44 @@ def export_session(command: SessionsCommand, found: Summary) -> str:
     """The exported text, or with -o a line that says where it was written."""
     output, form = command.options.output, command.options.form
     entries, blobs = command.read(found.path).entries, command.store.blobs_beside(found.path)
+    sources = ExportSources(command.setup, command.store)
     if output in ("", "-"):
-        text = export_text(entries, form, blobs)
+        text = export_text(entries, form, blobs, sources)
         return strip_controls(text) if form in ("", "markdown") else text
-    written = export_to(os.path.join(command.workspace, output), entries, form, blobs, over=command.options.yes, name=output)
+    written = export_to(os.path.join(command.workspace, output), entries, form, blobs, sources, over=command.options.yes, name=output)
     return say("exported", session=command.name(found), path=one_line(output, 200), size=size(written)) + "\n"
 
 
-def export_to(path: str, entries: Sequence[Entry], form: str, blobs: BlobStore | None, *, over: bool, name: str = "") -> int:
+class ExportSources(NamedTuple):
+    """Where to look up what a session's own entries do not say: prices, and the sessions of agents that were called in it."""
+
+    setup: Setup
+    store: FileStore
+
+    def trajectory(self, entries: Sequence[Entry]) -> dict[str, Any]:
+        from dragoman.conversation.pages.context_command import find_model
+        from dragoman.sessions.atif import to_atif
+
+        catalog = catalog_of(self.setup)
+        return to_atif(entries, prices_of=lambda deployment, model: find_model(catalog, deployment, model)[1].prices, called=self._called)
+
+    def _called(self, session_id: str) -> list[tuple[Entry, ...]]:
+        return [self.store.read(each.path).entries for each in reversed(self.store.list()) if each.parent == session_id]
+
+
+def export_to(
+    path: str,
+    entries: Sequence[Entry],
+    form: str,
+    blobs: BlobStore | None,
+    sources: ExportSources,
+    *,
+    over: bool,
+    name: str = "",
+) -> int:
     """Returns how many bytes were written. Without a format the ending of the file has it. `name`: what the user calls the file."""
     form = form or _BY_ENDING.get(os.path.splitext(path)[1].lower(), "markdown")
-    data = export_text(entries, form, blobs).encode("utf-8", "replace")
+    data = export_text(entries, form, blobs, sources).encode("utf-8", "replace")
     name = one_line(name or path, 200)
     try:
         _write(path, data, over=over)
@@ -63,7 +91,7 @@ def export_to(path: str, entries: Sequence[Entry], form: str, blobs: BlobStore |
     return len(data)
 
 
-def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None = None) -> str:
+def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None, sources: ExportSources) -> str:
     from dragoman.sessions.export import to_conversation_record, to_html, to_json, to_markdown
 
     match form:
@@ -73,6 +101,8 @@ def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None = N
             return to_json(entries, blobs)
         case "record":
             return jsontext.dumps(to_conversation_record(entries, blobs)) + "\n"
+        case "atif":
+            return jsontext.dumps(sources.trajectory(entries)) + "\n"
         case _:
             return to_markdown(entries)
 

@@ -40,7 +40,7 @@ def run_sessions(options: Options) -> Output:
     refuse_options(options, action, f"sessions {name}")
 
     setup = set_up(options)
-    return action.run(SessionsCommand(options, FileStore(setup.places.sessions), setup.workspace, setup.places.memory_file))
+    return action.run(SessionsCommand(setup, FileStore(setup.places.sessions)))
 
 
 # --- looking

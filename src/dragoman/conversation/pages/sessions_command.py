@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.app.options import Options
+from dragoman.app.setup import Setup
 from dragoman.app.surface import surface
 from dragoman.base.text import one_line
 from dragoman.values.errors import InputError
@@ -19,12 +20,24 @@ if TYPE_CHECKING:
 
 
 class SessionsCommand(NamedTuple):
-    """What every action needs: the options, the stored sessions, the folder whose sessions are meant, and where the memory tool writes."""
+    """What every action needs: what the user configured, and the stored sessions."""
 
-    options: Options
+    setup: Setup
     store: FileStore
-    workspace: str
-    memory_file: str
+
+    @property
+    def options(self) -> Options:
+        return self.setup.options
+
+    @property
+    def workspace(self) -> str:
+        """The folder whose sessions are meant."""
+        return self.setup.workspace
+
+    @property
+    def memory_file(self) -> str:
+        """Where the memory tool writes."""
+        return self.setup.places.memory_file
 
     @property
     def operand(self) -> str:

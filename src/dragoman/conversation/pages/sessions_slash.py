@@ -63,13 +63,14 @@ def _undo(talk: Talk, *, force: bool) -> str:
 
 def export(talk: Talk, rest: str) -> str:
     """`/export [FILE]`, with the options of `dragoman sessions export`; also of a session that is not kept."""
-    from dragoman.conversation.pages.session_files import export_to
+    from dragoman.conversation.pages.session_files import ExportSources, export_to
 
     agent = talk.agent
     options = parse_words(talk.setup, "sessions", f"export {rest}")
     name = options.output or " ".join(options.words[1:]) or f"{agent.session_id}.md"
     path = os.path.join(talk.setup.workspace, os.path.expanduser(name))
-    export_to(path, agent.history.entries, options.form, agent.blobs, over=options.yes)
+    sources = ExportSources(talk.setup, talk.store)
+    export_to(path, agent.history.entries, options.form, agent.blobs, sources, over=options.yes)
     return say("conversation.exported", path=path_inside(path, talk.setup.workspace))
 
 

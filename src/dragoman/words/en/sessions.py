@@ -79,6 +79,8 @@ TEXTS = {
     "sessions.nothing_to_fork": "session {session} has nothing that can be read; there is nothing to fork",
     "sessions.fork_before_start": "session {session} begins with entry {first}; there is none up to {upto}",
     "sessions.fork_unreadable": "session {session} cannot be read: {reason}",
+    "sessions.atif_empty": "nothing was said in this session, and a trajectory has at least one step",
+    "sessions.atif_left_out": "{count:answer was|answers were} rejected or taken back: left out of the steps, counted in final_metrics.",
     "sessions.export_other_format": "this is not an exported session: its format is {format!r}",
     "sessions.export_unreadable": "the export cannot be read: {reason}",
     "sessions.too_deep": "it is nested too deeply",

@@ -69,6 +69,8 @@ TEXTS = {
     "sessions.nothing_to_fork": "会话 {session} 没有可读的内容；没有可复制的内容",
     "sessions.fork_before_start": "会话 {session} 从条目 {first} 开始；到 {upto} 为止没有条目",
     "sessions.fork_unreadable": "无法读取会话 {session}：{reason}",
+    "sessions.atif_empty": "这个会话里什么都没说过，而轨迹至少要有一步",
+    "sessions.atif_left_out": "{count} 个回答被拒绝或被撤回：不在步骤中，但计入 final_metrics。",
     "sessions.export_other_format": "这不是导出的会话：其格式是 {format!r}",
     "sessions.export_unreadable": "无法读取导出内容：{reason}",
     "sessions.too_deep": "嵌套太深",
