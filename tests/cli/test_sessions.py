@@ -494,7 +494,7 @@ def test_undo_puts_files_back_run_by_run(place: Place, kept: Kept) -> None:
     history.say(user("what did you do?"))
     history.say(assistant("I wrote files."))
     opened.journal.close()
-    done = place.run("sessions", "undo", "latest")
+    done = place.run("sessions", "undo")
     assert done.code == 0, done
     assert f"restored {old}" in done.out
     assert old.read_bytes() == b"before"
@@ -544,7 +544,8 @@ def test_what_a_run_said_and_did_is_listed_shown_and_exported(place: Place, serv
         (["resume", "1", "2"], ["unexpected argument '2' for dragoman sessions resume"]),
         (["resum"], ["did you mean resume?", "undo, resume"]),
         (["show", "2"], ["sessions have ids and no numbers", "dragoman sessions list"]),
-        (["show"], ["needs ID"]),
+        (["delete"], ["needs ID"]),
+        (["show"], ["no session to resume yet"]),
         (["show", "latest", "2"], ["'2'"]),
         (["list", "--at", "3"], ["--at", "sessions list"]),
         (["show", "latest", "--yes"], ["--yes", "sessions show"]),

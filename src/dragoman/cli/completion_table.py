@@ -91,7 +91,7 @@ def _actions_of(command: str) -> dict[str, Action[object]]:
 def _kind_of(operand: str, command: str) -> Kind:
     """What an action asks for; or what may follow the command itself, and each of its actions, beside these."""
     operands = _operands_of(command)
-    of_action = next((each for each in operands if operand and each.behind == "actions" and each.name == operand), None)
+    of_action = next((each for each in operands if operand and each.behind == "actions" and each.name == operand.strip("[]")), None)
     found = of_action or next((each for each in operands if each.behind == "shell"), None)
     return found.completes if found is not None else ""
 

@@ -27,7 +27,7 @@ class Action(NamedTuple, Generic[T]):
 
     run: Callable[[T], Output]
     operand: str = ""
-    """The argument it needs: `ID`, `TEXT`, `FILE` or `NAME`."""
+    """The argument it needs: `ID`, `TEXT`, `FILE` or `NAME`; in brackets where it may be left out."""
     options: tuple[str, ...] = ()
     """Keys of arguments.OPTIONS."""
     json: bool = True

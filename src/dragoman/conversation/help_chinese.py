@@ -136,16 +136,16 @@ CHINESE_HELP["doctor"] = """\
 CHINESE_HELP["sessions"] = """\
 用法： dragoman sessions [list] [--all]       此文件夹的会话，或所有文件夹的会话
        dragoman sessions resume [ID]          继续会话，同 dragoman --resume [ID]
-       dragoman sessions show ID              打印整个会话
+       dragoman sessions show [ID]            打印整个会话
        dragoman sessions search TEXT [--all]  查找含有这些词的提示、回答和标题
-       dragoman sessions fork ID [--at N]     复制会话，到条目 N 为止
-       dragoman sessions rewind ID --to N     回到条目 N；不删除任何内容
-       dragoman sessions undo ID              恢复其最近一次运行更改的文件
-       dragoman sessions export ID            写成 Markdown，或 --as 指定的格式
+       dragoman sessions fork [ID] [--at N]   复制会话，到条目 N 为止
+       dragoman sessions rewind [ID] --to N   回到条目 N；不删除任何内容
+       dragoman sessions undo [ID]            恢复其最近一次运行更改的文件
+       dragoman sessions export [ID]          写成 Markdown，或 --as 指定的格式
        dragoman sessions import FILE          从 gemini-cli、Claude Code、Codex、pi、Cline 或我们的 JSON 导入
        dragoman sessions delete ID            永久删除会话；先询问
 
-ID 是 latest，或 list 显示的 ID；写出更多开头字符或全部也可以。show 会打印每个条目的编号 N。
+ID 是 latest（不写也是它），或 list 显示的 ID；写出更多开头字符或全部也可以。show 会打印每个条目的编号 N。
 
       --all                所有文件夹的会话
       --at N, --to N       条目的编号

@@ -146,17 +146,17 @@ images, the prompt cache, searching …) and shows what worked. It names the mos
 ENGLISH_HELP["sessions"] = """\
 usage: dragoman sessions [list] [--all]       this folder's sessions, or those of every folder
        dragoman sessions resume [ID]          continue a session, as dragoman --resume [ID] does
-       dragoman sessions show ID              print the whole session
+       dragoman sessions show [ID]            print the whole session
        dragoman sessions search TEXT [--all]  find prompts, answers and titles with these words
-       dragoman sessions fork ID [--at N]     copy a session, up to entry N
-       dragoman sessions rewind ID --to N     go back to entry N; nothing is deleted
-       dragoman sessions undo ID              restore the files that its last run changed
-       dragoman sessions export ID            write it as Markdown, or in the format of --as
+       dragoman sessions fork [ID] [--at N]   copy a session, up to entry N
+       dragoman sessions rewind [ID] --to N   go back to entry N; nothing is deleted
+       dragoman sessions undo [ID]            restore the files that its last run changed
+       dragoman sessions export [ID]          write it as Markdown, or in the format of --as
        dragoman sessions import FILE          from gemini-cli, Claude Code, Codex, pi, Cline, or our JSON
        dragoman sessions delete ID            delete a session for good; asks first
 
-ID is latest, or an id from list; a longer beginning of it, or the whole one, works as well. show
-prints the number N of each entry.
+ID is latest (also where none is given), or an id from list; a longer beginning of it, or
+the whole one, works as well. show prints the number N of each entry.
 
       --all                the sessions of every folder
       --at N, --to N       the number of an entry

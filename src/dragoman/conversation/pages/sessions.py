@@ -144,14 +144,14 @@ def _import(command: SessionsCommand) -> str:
 
 ACTIONS: dict[str, Action[SessionsCommand]] = {
     "list": Action(_list, options=("all",)),
-    "show": Action(_show, "ID"),
+    "show": Action(_show, "[ID]"),
     "search": Action(_search, "TEXT", ("all",)),
-    "fork": Action(_fork, "ID", ("at",), json=False),
-    "rewind": Action(_rewind, "ID", ("to",), json=False),
-    "export": Action(_export, "ID", ("form", "output", "yes"), json=False),
+    "fork": Action(_fork, "[ID]", ("at",), json=False),
+    "rewind": Action(_rewind, "[ID]", ("to",), json=False),
+    "export": Action(_export, "[ID]", ("form", "output", "yes"), json=False),
     "delete": Action(_delete, "ID", ("yes",), json=False),
     "import": Action(_import, "FILE", json=False),
-    "undo": Action(_undo, "ID", ("force",), json=False),
+    "undo": Action(_undo, "[ID]", ("force",), json=False),
 }
 
 
@@ -159,7 +159,7 @@ ACTIONS: dict[str, Action[SessionsCommand]] = {
 
 
 def _check_operand(name: str, action: Action[SessionsCommand], operands: tuple[str, ...]) -> None:
-    if action.operand and not "".join(operands).strip():
+    if action.operand and not action.operand.startswith("[") and not "".join(operands).strip():
         raise InputError(say("session_needs", action=name, operand=action.operand))
     if len(operands) > bool(action.operand):
         raise InputError(say("too_many_words", command=f"sessions {name}", word=one_line(operands[-1], 60)))

@@ -41,7 +41,8 @@ class SessionsCommand(NamedTuple):
 
     @property
     def operand(self) -> str:
-        return self.options.words[1]
+        """Where none is named: the latest session of the folder."""
+        return self.options.words[1] if len(self.options.words) > 1 else "latest"
 
     @property
     def as_json(self) -> bool:

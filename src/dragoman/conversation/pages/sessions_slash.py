@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk
 
 
+_OF_ONE = ("show", "fork", "rewind", "undo", "export")
+"""Actions that are about this session where none is named."""
+
+
 def sessions(talk: Talk, rest: str) -> Printed:
     """What it says. Raises DragomanError."""
     columns = talk.screen.columns
     options = parse_words(talk.setup, "sessions", rest)
-    if options.words == ("show",) and not options.help:
-        options = msgspec.structs.replace(options, words=("show", talk.agent.session_id))
+    if len(options.words) == 1 and options.words[0] in _OF_ONE and not options.help:
+        options = msgspec.structs.replace(options, words=(*options.words, talk.agent.session_id))
     action, session_id = (*options.words, "", "")[:2]
     if options.help or not session_id or not _is_here(talk, session_id):
         return run_subcommand(options, columns)
