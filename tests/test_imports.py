@@ -28,11 +28,12 @@ ROOMS = {"context", "extensions", "mcp_client", "policy", "providers", "sessions
 """Blind to each other: they meet through `values.contracts`, `values.calls` and `values.commands`."""
 ABOVE = ("foreign", "loop", "app", "conversation")
 """Each stands on the ground, the rooms, and those before it."""
-FRONT_ENDS = {"__main__", "cli", "plain", "tui"}
+FRONT_ENDS = {"__main__", "cli", "fleet", "plain", "tui"}
 """None imports another."""
 STARTS = {
     ("__main__", "cli.main"),
     ("cli.main", "tui.first"),
+    ("cli.program", "fleet.command"),
     ("cli.terminal", "tui.first"),
     ("cli.terminal", "tui.question_frame"),
     ("cli.terminal", "tui.opening"),
@@ -132,6 +133,7 @@ LATER = {
     "base.wrapping": "only where a terminal shows a message",
     "cli.*": "a subcommand is loaded when it is asked for",
     "conversation.*": "a page, a slash command or an editor is loaded when it is asked for",
+    "fleet.*": "an action of many tasks is loaded when it is asked for",
     "plain.*": "only where there is a conversation line by line",
     "context.compress": "only where the request is too long",
     "context.economics": "only where something is outdated",

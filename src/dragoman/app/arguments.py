@@ -16,7 +16,16 @@ from dragoman.values.errors import InputError
 from dragoman.words import say
 
 MAX_TURNS_LIMIT = 1_000_000
-_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}
+_COUNTS = {
+    "max_turns": MAX_TURNS_LIMIT,
+    "at": 999_999_999,
+    "to": 999_999_999,
+    "port": 65_535,
+    "workers": 10_000,
+    "attempts": 1_000,
+    "attempt": 1_000,
+    "epoch": 60_000,
+}
 """Options whose values are whole numbers from 1, and the largest value allowed."""
 
 
@@ -35,18 +44,18 @@ class Option(NamedTuple):
 
 OPTIONS: tuple[Option, ...] = (
     Option("prompt", ("-p", "--prompt"), "value", commands=("run",)),
-    Option("model", ("-m", "--model"), "value", commands=("run", "config", "doctor")),
+    Option("model", ("-m", "--model"), "value", commands=("run", "config", "doctor", "fleet")),
     Option("fallback", ("--fallback",), "many", commands=("run", "config", "doctor")),
     Option("output_format", ("--output-format",), "value", ("text", "json", "stream-json")),
     Option("max_turns", ("--max-turns",), "value", commands=("run", "config")),
-    Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit", "auto"), commands=("run", "config")),
-    Option("sandbox", ("--sandbox",), "value", ("auto", "1", "2", "3", "off", "external"), commands=("run", "config", "doctor")),
+    Option("approval", ("--approval",), "value", ("plan", "default", "auto-edit", "auto"), commands=("run", "config", "fleet")),
+    Option("sandbox", ("--sandbox",), "value", ("auto", "1", "2", "3", "off", "external"), commands=("run", "config", "doctor", "fleet")),
     Option("allow", ("--allow",), "many", commands=("run", "config")),
     Option("deny", ("--deny",), "many", commands=("run", "config")),
     Option("include", ("--include",), "many", commands=("run",)),
     Option("directory", ("-C", "--directory"), "value"),
     Option("config", ("--config",), "value"),
-    Option("trust", ("--trust",), commands=("run", "config", "doctor", "hooks", "mcp", "agents", "skills", "plugins")),
+    Option("trust", ("--trust",), commands=("run", "config", "doctor", "hooks", "mcp", "agents", "skills", "plugins", "fleet")),
     Option("revoke", ("--revoke",), commands=("trust",)),
     Option("resume", ("--resume",), "maybe", commands=("run",)),
     Option("resume", ("-c", "--continue"), commands=("run",), otherwise="latest"),
@@ -67,7 +76,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("output", ("-o", "--output"), "value", commands=("sessions",)),
     Option("yes", ("--yes",), commands=("run", "sessions", "models", "doctor", "serve-local")),
     Option("source", ("--from",), "value", commands=("models",)),
-    Option("force", ("--force",), commands=("sessions",)),
+    Option("force", ("--force",), commands=("sessions", "fleet")),
     Option("output_format", ("--json",), commands=("config", "context", "hooks", "mcp", "agents", "skills", "plugins"), otherwise="json"),
     Option("request", ("--request",), "maybe", commands=("context",)),
     Option("focus", ("--focus",), "value", commands=("context",)),
@@ -76,6 +85,17 @@ OPTIONS: tuple[Option, ...] = (
     Option("header", ("--header",), "many", commands=("mcp",)),
     Option("transport", ("--transport",), "value", ("http", "sse"), commands=("mcp",)),
     Option("scope", ("--scope",), "value", ("user", "project"), commands=("mcp",)),
+    Option("name", ("--name",), "value", commands=("fleet",)),
+    Option("workers", ("--workers",), "value", commands=("fleet",)),
+    Option("attempts", ("--attempts",), "value", commands=("fleet",)),
+    Option("budget_usd", ("--budget-usd",), "value", commands=("fleet",)),
+    Option("template", ("--template",), "value", commands=("fleet",)),
+    Option("failed", ("--failed",), commands=("fleet",)),
+    Option("on", ("--on",), "value", commands=("fleet",)),
+    Option("output", ("--out",), "value", commands=("fleet",)),
+    Option("attempt", ("--attempt",), "value", commands=("fleet",)),
+    Option("epoch", ("--epoch",), "value", commands=("fleet",)),
+    Option("scratch", ("--scratch",), "value", commands=("fleet",)),
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )
@@ -198,6 +218,8 @@ class _Parser:
             self._add_problem(say("not_a_choice", name=name, value=printable_input(value), choices=either(option.choices)))
         elif option.key in _COUNTS:
             self._set_count(option, name, value)
+        elif option.key == "budget_usd":
+            self._set_amount(option, name, value)
         elif option.takes == "many":
             self.found[option.key] = (*self.found.get(option.key, ()), value)
         else:
@@ -210,6 +232,16 @@ class _Parser:
             self._add_problem(say("not_a_count", name=name, value=printable_input(value), most=most))
         else:
             self.found[option.key] = count
+
+    def _set_amount(self, option: Option, name: str, value: str) -> None:
+        try:
+            amount = float(value)
+        except ValueError:
+            amount = 0.0
+        if not 0 < amount < float("inf"):
+            self._add_problem(say("not_an_amount", name=name, value=printable_input(value)))
+        else:
+            self.found[option.key] = amount
 
     def _add_problem(self, problem: str) -> None:
         self.problem = self.problem or problem
@@ -251,6 +283,7 @@ def _misused_option(options: Options, given: dict[str, str]) -> str:
         "mcp",
         "agents",
         "serve-local",
+        "fleet",
         "completions",
     ):
         return say("too_many_words", command=options.command, word=printable_input(options.words[0]))

@@ -22,6 +22,7 @@ Command = Literal[
     "skills",
     "plugins",
     "serve-local",
+    "fleet",
     "completions",
 ]
 """`run` is the main command: `dragoman` without a subcommand."""
@@ -81,5 +82,15 @@ class Options(msgspec.Struct, frozen=True):
     header: tuple[str, ...] = ()
     transport: str = ""
     scope: str = ""
+    workers: int | None = None
+    attempts: int | None = None
+    attempt: int | None = None
+    epoch: int | None = None
+    budget_usd: float | None = None
+    template: str = ""
+    name: str = ""
+    scratch: str = ""
+    on: str = ""
+    failed: bool = False
     help: bool = False
     version: bool = False

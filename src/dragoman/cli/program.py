@@ -83,6 +83,10 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.serve_local import serve
 
             return serve(options)
+        case "fleet":
+            from dragoman.fleet.command import run_fleet
+
+            return run_fleet(options)
         case "doctor" if options.live:
             from dragoman.cli.live_command import run_live
 

@@ -166,6 +166,7 @@ COMMANDS = (
     Command("auth", "", where=SHELL),
     Command("doctor", "", where=SHELL),
     Command("plugins", "", where=SHELL),
+    Command("fleet", "", operands=(Operand("TASKS", "files", "shell"),), where=SHELL),
     Command("serve-local", "", operands=(Operand("MODEL", "files", "shell"),), where=SHELL),
     Command("completions", "", where=SHELL),
 )

@@ -8,7 +8,7 @@ CHINESE_HELP["run"] = """\
        dragoman -p "PROMPT" [options]         给出一个回答，然后退出
        COMMAND | dragoman -p "PROMPT"         同上，针对 COMMAND 的输出
        dragoman COMMAND [options]             auth、models、config、doctor、sessions、context、approvals、
-                                              trust、hooks、mcp、agents、skills、plugins、serve-local、
+                                              trust、hooks、mcp、agents、skills、plugins、fleet、serve-local、
                                               completions；见 COMMAND --help
 
   -p, --prompt TEXT        您的要求；-p 之后的内容就是提示，即使是 "--this"
@@ -214,6 +214,37 @@ add 会说明是哪一种。密钥从不显示，也从不从命令行读取，�
   -C, --directory DIR      路径相对于 DIR
       --lang en|zh, --no-color, --debug
   -h, --help               本说明
+"""
+
+CHINESE_HELP["fleet"] = """\
+用法： dragoman fleet run TASKS               执行许多任务：每行一个 JSON；- 从标准输入读取
+       dragoman fleet resume NAME             继续尚未完成的部分；已完成的不会再运行
+       dragoman fleet retry NAME --failed     重新运行未通过的任务，或 NAME 之后写出的任务
+       dragoman fleet work TASK               对一个任务的一次尝试，供其他调度程序使用
+
+每个任务都有自己的进程、会话和工作区副本，并且只有一个结果。无论何时被终止，resume 都能接着做。所有内容都在
+fleet/NAME 中：任务的字段和各个文件见 docs/fleet.md。
+
+  -m, --model NAME         用于没有指定模型的任务，与普通运行相同
+      --approval MODE      plan、default、auto-edit 或 auto（默认：auto，在沙箱内）
+      --sandbox LEVEL      与普通运行相同；external：以容器为边界
+      --on PLACE           工作进程在哪里运行（默认：本机）
+      --trust              信任工作区带来的内容：它们的配置、钩子和服务器
+      --name NAME          任务组的名称（默认：文件的名称）
+      --workers N          同时运行多少个（默认：4）
+      --attempts K         每个任务尝试几次（默认：1）
+      --budget-usd X       整个任务组花费达到此数后，不再启动也不再发送
+      --template FILE      一个提示，或 JSON 形式的任务，其中 {{字段}} 代表该行的字段
+      --failed             用于 retry：所有未通过的
+      --force              继续由另一个 Dragoman 版本开始的任务组
+      --attempt N, --epoch E, --out DIR, --scratch DIR
+                           用于 work：第几次尝试、它的第几次启动、结果放在哪里、副本建在哪里
+  -C, --directory DIR      路径相对于 DIR，fleet/ 也在那里
+      --config FILE        用 FILE 代替您的 config.toml
+      --output-format, --lang en|zh, --no-color, --debug
+  -h, --help               本说明
+
+退出码：0 全部通过，1 未全部通过，60 预算用完，130 已取消
 """
 
 CHINESE_HELP["serve-local"] = """\

@@ -10,7 +10,7 @@ usage: dragoman [options]                     a conversation in the terminal
        dragoman -p "PROMPT" [options]         one answer, then exit
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
-                                              trust, hooks, mcp, agents, skills, plugins, serve-local,
+                                              trust, hooks, mcp, agents, skills, plugins, fleet, serve-local,
                                               completions; see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
@@ -324,6 +324,39 @@ A variable in the environment wins over a stored key.
   -C, --directory DIR      paths are relative to DIR
       --lang en|zh, --no-color, --debug
   -h, --help               this text
+"""
+
+ENGLISH_HELP["fleet"] = """\
+usage: dragoman fleet run TASKS               carry out many tasks, a line of JSON each; -: from standard input
+       dragoman fleet resume NAME             go on with what is not done; nothing that is done is run again
+       dragoman fleet retry NAME --failed     run again what did not pass, or the tasks named behind NAME
+       dragoman fleet work TASK               one attempt at one task, for schedulers of other kinds
+
+Each task gets a process, a session and a copy of its workspace of its own, and one result. What is
+killed at any moment is taken up by resume. Everything lies in fleet/NAME: docs/fleet.md has the fields
+of a task and the files.
+
+  -m, --model NAME         for tasks that name none, as for a run
+      --approval MODE      plan, default, auto-edit or auto (default: auto, inside the sandbox)
+      --sandbox LEVEL      as for a run; external: a container is the boundary
+      --on PLACE           where workers run (default: this machine)
+      --trust              trust what the workspaces bring: their configuration, hooks and servers
+      --name NAME          of the fleet (default: that of the file)
+      --workers N          how many at once (default: 4)
+      --attempts K         at each task (default: 1)
+      --budget-usd X       start and send nothing more once the whole fleet has spent so much
+      --template FILE      a prompt, or a task as JSON, in which {{field}} stands for a field of the line
+      --failed             for retry: everything that did not pass
+      --force              resume what another version of Dragoman has begun
+      --attempt N, --epoch E, --out DIR, --scratch DIR
+                           for work: which attempt, its how manieth start, where the result goes, and
+                           where the copy is made
+  -C, --directory DIR      paths are relative to DIR, and fleet/ lies there
+      --config FILE        use FILE instead of your config.toml
+      --output-format, --lang en|zh, --no-color, --debug
+  -h, --help               this text
+
+exit code: 0 all passed, 1 not all did, 60 the budget is used up, 130 cancelled
 """
 
 ENGLISH_HELP["serve-local"] = """\

@@ -398,6 +398,10 @@ class RunShell:
         note = background_note(self._writing() if self._writing is not None else None) if reach == "read-only" else ""
         return await describe_start(command, self._outputs, launch=launch if reach != "outside" else None, note=note)
 
+    def give_variables(self, variables: Mapping[str, str]) -> None:
+        """Commands get these besides, unfiltered."""
+        self._env = {**(self._env or {}), **variables}
+
     def _environment(self, allowed: OutsideRun | None, *, tty: bool) -> dict[str, str]:
         made = child_environment(self._env, self._secret())
         if allowed is not None and allowed.untrusted:

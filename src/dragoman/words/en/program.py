@@ -14,6 +14,7 @@ TEXTS = {
     "takes_no_value": "{name} takes no value",
     "needs_value": "{name} needs a value",
     "not_a_choice": "{name}: {value!r} is not a valid value; choose {choices}",
+    "not_an_amount": "{name}: {value!r} is not an amount of dollars above 0",
     "not_a_count": "{name}: {value!r} is not a number from 1 to {most}",
     "prompt_twice": "-p was given twice; put everything you want to say into one prompt",
     "stray_word": 'unknown command {word!r}{hint}; to ask something, put it in quotes: dragoman "…", or dragoman -p "…"',

@@ -14,6 +14,7 @@ TEXTS = {
     "takes_no_value": "{name} 不带值",
     "needs_value": "{name} 需要一个值",
     "not_a_choice": "{name}：{value!r} 不是有效的值；可选 {choices}",
+    "not_an_amount": "{name}：{value!r} 不是大于 0 的美元金额",
     "not_a_count": "{name}：{value!r} 不是 1 到 {most} 之间的数",
     "prompt_twice": "-p 给了两次；请把要说的内容放进一个提示",
     "stray_word": '未知命令 {word!r}{hint}；要提问，请加引号：dragoman "…"，或写 dragoman -p "…"',

@@ -1,0 +1,154 @@
+"""`dragoman fleet …`: run, resume and look at many tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+
+from dragoman import __version__
+from dragoman.app.options import Options
+from dragoman.base.found_files import read_found_text
+from dragoman.base.private import make_directory
+from dragoman.base.text import did_you_mean, one_line
+from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, new_fleet_id, open_fleet
+from dragoman.fleet.journal import FleetJournal, Reopened
+from dragoman.fleet.limiter import LocalLimiter
+from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
+from dragoman.fleet.placement import LocalPool, Placement
+from dragoman.fleet.report import write_results
+from dragoman.fleet.supervisor import FleetSupervisor, scratch_of
+from dragoman.fleet.table import watcher_for
+from dragoman.fleet.task import TaskTemplate, read_tasks
+from dragoman.values.errors import InputError
+from dragoman.words import say
+
+MOST_TEMPLATE_BYTES = 1_000_000
+USUAL_WORKERS = 4
+Action = Callable[[Options], int]
+
+
+def run_fleet(options: Options) -> int:
+    """Carry out the action that the first word names; returns the exit code."""
+    name = options.words[0] if options.words else ""
+    if name == "work":
+        from dragoman.fleet.worker import work
+
+        return work(options)
+    actions: dict[str, Action] = {"run": start, "resume": resume, "retry": retry}
+    if name not in actions:
+        known = (*actions, "work")
+        raise InputError(say("fleet.unknown_action", name=one_line(name, 60), hint=did_you_mean(name, known), known=", ".join(known)))
+    try:
+        return actions[name](options)
+    except OSError as error:
+        raise InputError(say("fleet.disk", path=error.filename or "", reason=error.strerror or error)) from error
+
+
+# --- running ------------------------------------------------------------------------------------------------------------------------
+
+
+def start(options: Options) -> int:
+    """`fleet run TASKS`: everything that can be found wrong is, before anything starts."""
+    if len(options.words) != 2:
+        raise InputError(say("fleet.run_usage"))
+    source, directory = options.words[1], os.path.abspath(options.directory or ".")
+    template = TaskTemplate(read_found_text(options.template, MOST_TEMPLATE_BYTES)) if options.template else None
+    name = options.name or ("tasks" if source == "-" else os.path.splitext(os.path.basename(source.rstrip("/")))[0])
+    fleet_id = new_fleet_id()
+    settings = Lock(
+        id=fleet_id,
+        version=__version__,
+        tasks=0,
+        tasks_sha256="",
+        attempts=options.attempts or 1,
+        model=options.model,
+        approval=options.approval,
+        sandbox=options.sandbox,
+        trust=options.trust,
+        config=os.path.join(directory, os.path.expanduser(options.config)) if options.config else "",
+        scratch=scratch_of(fleet_id),
+    )
+    if source == "-":
+        fleet = make_fleet(fleet_folder(name, directory), read_tasks(sys.stdin.buffer, directory, template), settings)
+    else:
+        path = os.path.join(directory, os.path.expanduser(source))
+        with open(path, "rb") as lines:
+            fleet = make_fleet(fleet_folder(name, directory), read_tasks(lines, os.path.dirname(path), template), settings)
+    return supervise(fleet, options)
+
+
+def resume(options: Options) -> int:
+    """`fleet resume NAME`: go on with what is not done."""
+    return supervise(open_fleet(_folder(options), any_version=options.force), options)
+
+
+def retry(options: Options) -> int:
+    """`fleet retry NAME --failed`, or with ids: set results aside and run these attempts again. Their costs stay counted."""
+    fleet, ids = open_fleet(_folder(options), any_version=options.force), set(options.words[2:])
+    if not ids and not options.failed:
+        raise InputError(say("fleet.retry_what", name=options.words[1]))
+    if missing := ids - {task.id for task in fleet.tasks()}:
+        raise InputError(say("fleet.no_such_task", id=sorted(missing)[0]))
+    journal = FleetJournal(fleet.folder)
+    try:
+        for number, task in enumerate(fleet.tasks()):
+            for attempt in range(1, fleet.lock.attempts + 1):
+                result = fleet.result(task, attempt)
+                if result is not None and (task.id in ids or (not ids and result.outcome != "passed")):
+                    journal.write_now([Reopened(number, attempt)])
+                    fleet.reopen(task, attempt)
+        return asyncio.run(_supervise(fleet, options, journal))
+    finally:
+        journal.close()
+
+
+def _folder(options: Options) -> str:
+    return fleet_folder(_name(options), os.path.abspath(options.directory or "."))
+
+
+def _name(options: Options) -> str:
+    if len(options.words) < 2:
+        raise InputError(say("fleet.name_missing", action=options.words[0]))
+    return options.words[1]
+
+
+def supervise(fleet: Fleet, options: Options) -> int:
+    journal = FleetJournal(fleet.folder)
+    try:
+        return asyncio.run(_supervise(fleet, options, journal))
+    finally:
+        journal.close()
+
+
+def _placement(options: Options, fleet: Fleet, env: Mapping[str, str]) -> Placement:
+    """Where the workers of a fleet run. Raises InputError for a place that there is not."""
+    if options.on in ("", "local"):
+        return LocalPool(options.workers or USUAL_WORKERS, fleet.lock.flags(), env, mark=fleet.lock.id)
+    raise InputError(say("fleet.no_such_place", name=one_line(options.on, 60)))
+
+
+async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> int:
+    scratch = fleet.lock.scratch
+    make_directory(scratch)
+    limiter = LocalLimiter(options.budget_usd)
+    server = LimiterServer(limiter, os.path.join(scratch, "limiter"))
+    env = {**os.environ, VARIABLE: os.path.join(scratch, "limiter")}
+    pool = _placement(options, fleet, env)
+    watcher = watcher_for(fleet)
+    supervisor = FleetSupervisor(fleet, pool, limiter, journal, watcher)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, supervisor.stop)
+    supervisor.recover()
+    await server.open()
+    await pool.open()
+    try:
+        await supervisor.run()
+    finally:
+        await server.aclose()
+        await pool.aclose()
+    write_results(fleet)
+    return watcher.finish(supervisor)

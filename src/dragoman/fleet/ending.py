@@ -1,0 +1,114 @@
+"""Ends an attempt: whatever was started below a worker ends with it, also what left its group, and when its time is up.
+
+A worker adopts what its processes leave behind (Linux), so that it finds all of them. A thread of its own watches the deadline: it ends
+the worker where its event loop hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+GRACE_S = 5.0
+"""Between TERM and KILL."""
+HANGING_S = 3.0
+"""After the grace, a worker that is still not done ends itself."""
+EXIT_OVERDUE = 124
+_LAUNCHER = b"dragoman.policy.sandbox.launcher"
+
+
+def adopt_orphans() -> None:
+    """From now on, processes whose parent ends become children of this one."""
+    if sys.platform != "linux":
+        return
+    from dragoman.policy.sandbox.launcher.calls import PR_SET_CHILD_SUBREAPER, prctl
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1, ignore=True)
+
+
+def commands_below() -> list[int]:
+    """Living processes below this one, but those that look after commands for us."""
+    return [pid for pid in _below() if _LAUNCHER not in _command_line(pid)]
+
+
+def signal_below(number: int) -> bool:
+    """Send a signal to every command below this process. Returns whether there is one."""
+    found = commands_below()
+    for pid in found:
+        _send(pid, number)
+    return bool(found)
+
+
+def end_below(within_s: float = 2.0) -> bool:
+    """Kill everything below this process, until nothing is left. Returns whether that was so in time."""
+    until = time.monotonic() + within_s
+    while left := _below():
+        for pid in left:
+            _send(pid, signal.SIGKILL)
+        _collect()
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Watchdog:
+    """Ends the worker from a thread of its own, if it still runs at a certain time."""
+
+    def __init__(self) -> None:
+        self._until_s: float | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def set(self, left_s: float | None) -> None:
+        """So much time from now on; None: any."""
+        with self._lock:
+            self._until_s = None if left_s is None else time.monotonic() + left_s
+            if self._thread is None and left_s is not None:
+                self._thread = threading.Thread(target=self._watch, daemon=True)
+                self._thread.start()
+
+    def _watch(self) -> None:
+        while True:
+            with self._lock:
+                left_s = 1.0 if self._until_s is None else self._until_s - time.monotonic()
+            if left_s <= 0:
+                end_below()
+                os._exit(EXIT_OVERDUE)
+            time.sleep(min(left_s, 1.0))
+
+
+def _below() -> list[int]:
+    from dragoman.policy.sandbox.launcher.supervise import descendants
+
+    try:
+        return descendants()
+    except OSError:  # no /proc
+        return []
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
+            return file.read(4096)
+    except OSError:
+        return b""
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _collect() -> None:
+    """Collect whoever has ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass

@@ -1,0 +1,119 @@
+"""What a fleet has started and what has ended, on disk before anything else is done about it. Replaying it gives the state again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from dragoman.base.lock import Locked, lock
+from dragoman.base.private import sync_file, write_whole
+from dragoman.values.errors import InputError
+from dragoman.words import say
+
+JOURNAL_FILE = "journal.jsonl"
+
+
+class EpochStarted(msgspec.Struct, frozen=True, tag="start", tag_field="e"):
+    """Written before a worker is started."""
+
+    task: int
+    """The number of the task in the fleet, from 0."""
+    attempt: int
+    epoch: int
+    at_ms: int = 0
+
+
+class EpochEnded(msgspec.Struct, frozen=True, tag="end", tag_field="e", omit_defaults=True):
+    """Written after a worker's end, and after its result was accepted, if it was."""
+
+    task: int
+    attempt: int
+    epoch: int
+    outcome: str
+    is_accepted: bool = False
+    failure: str = ""
+    """Class of the error and hash of the request, where it counts as a failure: three equal ones are enough."""
+    usd: float | None = 0.0
+
+
+class Reopened(msgspec.Struct, frozen=True, tag="again", tag_field="e"):
+    """Written when an accepted result is set aside, because the user wants the attempt again."""
+
+    task: int
+    attempt: int
+
+
+Line = EpochStarted | EpochEnded | Reopened
+_decoder = msgspec.json.Decoder(Line)
+
+
+def replay(folder: str) -> Iterator[Line]:
+    """Every whole line. A last one that was cut off was never acted upon."""
+    try:
+        with open(os.path.join(folder, JOURNAL_FILE), "rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    try:
+                        yield _decoder.decode(line)
+                    except msgspec.MsgspecError:
+                        continue  # cut off by a crash, and gone on behind
+    except FileNotFoundError:
+        return
+
+
+class FleetJournal:
+    """The journal of a fleet, held by one supervisor at a time. Lines that come together are synced together."""
+
+    def __init__(self, folder: str) -> None:
+        """Raises InputError where another supervisor holds it."""
+        path = os.path.join(folder, JOURNAL_FILE)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            lock(self._file)
+        except Locked as error:
+            os.close(self._file)
+            raise InputError(say("fleet.in_use", path=folder)) from error
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            write_whole(self._file, b"\n")
+        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def write(self, line: Line) -> None:
+        """Returns when it is on disk. Raises OSError, also for lines that were to be written with it."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((msgspec.json.encode(line) + b"\n", done))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_waiting())
+        await done
+
+    def write_now(self, lines: list[Line]) -> None:
+        """The same for several lines, at once and blocking."""
+        write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        sync_file(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            batch = self._waiting
+            self._waiting = []
+            try:
+                await asyncio.to_thread(self._put, b"".join(data for data, _ in batch))
+            except OSError as error:
+                for _, done in batch:
+                    if not done.done():
+                        done.set_exception(error)
+                continue
+            for _, done in batch:
+                if not done.done():
+                    done.set_result(None)
+        self._writing = None
+
+    def _put(self, data: bytes) -> None:
+        write_whole(self._file, data)
+        sync_file(self._file)

@@ -1,0 +1,159 @@
+"""Where attempts run. The supervisor knows no more of it than this: an order is carried out, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from dragoman.base.processes import COOKIE, end_processes, kill_group
+from dragoman.fleet.ending import GRACE_S, HANGING_S
+from dragoman.fleet.result import TASK_FILE
+from dragoman.fleet.task import Task
+
+LOG_FILE = "worker.log"
+MARGIN_S = 120.0
+"""For copying the workspace and starting up: a worker that takes longer than everything it may do, and this, is stuck."""
+
+
+class AttemptOrder(msgspec.Struct, frozen=True):
+    """One start of an attempt."""
+
+    task: Task
+    attempt: int
+    epoch: int
+    out: str
+    """The folder of this epoch. It holds `task.json`, and has a `result.json` when the attempt has ended, unless the worker was lost."""
+
+    @property
+    def holder(self) -> str:
+        """Its identity."""
+        return f"{self.task.hash}.{self.attempt}.{self.epoch}"
+
+    @property
+    def most_s(self) -> float:
+        """How long a worker may live that never waits for the service's limits."""
+        limits = self.task.limits
+        return limits.seconds + limits.check_seconds * (bool(self.task.setup) + bool(self.task.check)) + MARGIN_S
+
+
+class WorkerEnd(msgspec.Struct, frozen=True):
+    """How a worker ended: as subprocess has it, a negative number names a signal."""
+
+    code: int
+    detail: str = ""
+    """What is known beside the number, for a person."""
+
+
+class Placement(Protocol):
+    """A place where workers run."""
+
+    workers: int
+    """How many at once."""
+
+    async def open(self) -> None:
+        """Get ready. Raises InputError where that is not possible."""
+        ...
+
+    async def run(self, order: AttemptOrder) -> WorkerEnd:
+        """Start a worker, and return when nothing of it is left. If this is cancelled, it is ended first: TERM, a grace, KILL.
+
+        Raises OSError where it cannot be started."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+def work_command(order: AttemptOrder, flags: Sequence[str]) -> list[str]:
+    """The worker's command line, behind the name of the program. `flags`: those of the whole fleet."""
+    task = os.path.join(os.path.dirname(order.out), TASK_FILE)
+    return ["fleet", "work", task, "--attempt", str(order.attempt), "--epoch", str(order.epoch), "--out", order.out, *flags]
+
+
+class LocalPool:
+    """Workers as processes of this machine, each in a session and process group of its own. Implements `Placement`."""
+
+    def __init__(
+        self, workers: int, flags: Sequence[str] = (), env: Mapping[str, str] | None = None, *, mark: str = "", program: Sequence[str] = ()
+    ) -> None:
+        """`mark` is in the environment of everything that is started here, so that it can be found; `program` replaces `dragoman`."""
+        self.workers = workers
+        self._flags = tuple(flags)
+        self._env = dict(os.environ if env is None else env)
+        self._mark = mark
+        self._program = tuple(program) or (sys.executable, "-m", "dragoman")
+
+    async def open(self) -> None: ...
+
+    async def run(self, order: AttemptOrder) -> WorkerEnd:
+        cookie = f"{self._mark}.{order.holder}"
+        process = self._start(order, cookie)
+        is_cut = True
+        try:
+            try:
+                async with asyncio.timeout(order.most_s * 4):  # waiting for a service's limits is not counted, so this is generous
+                    code = await _wait(process)
+                is_cut = code < 0
+                return WorkerEnd(code)
+            except TimeoutError:
+                return WorkerEnd(-signal.SIGKILL, "it was stuck")
+            except asyncio.CancelledError:
+                is_cut = await self._stop(process)
+                raise
+        finally:
+            if is_cut:
+                kill_group(process.pid)
+                await asyncio.to_thread(end_processes, process.pid, cookie)
+                await _wait(process)
+
+    async def aclose(self) -> None: ...
+
+    def _start(self, order: AttemptOrder, cookie: str) -> subprocess.Popen[bytes]:
+        env = {**self._env, COOKIE: f"{self._env.get(COOKIE, '')} {cookie}".strip()}
+        log = os.open(os.path.join(order.out, LOG_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            return subprocess.Popen(
+                [*self._program, *work_command(order, self._flags)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=env,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+
+    async def _stop(self, process: subprocess.Popen[bytes]) -> bool:
+        """Returns whether it has to be killed."""
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(GRACE_S + HANGING_S):
+                return await _wait(process) < 0
+        except TimeoutError:
+            return True
+
+
+async def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process without a thread of its own, where the system offers a descriptor for it."""
+    if (code := process.poll()) is not None:
+        return code
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        return await asyncio.to_thread(process.wait)
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ended.set)
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    return process.wait()

@@ -1,0 +1,111 @@
+"""What came of a fleet: one line for each attempt, and the sums."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from dragoman.base.atomic import write_aside
+from dragoman.base.private import write_whole
+from dragoman.fleet.folder import RESULTS_FILE, Fleet
+from dragoman.fleet.result import LATE, AttemptResult, read_result, read_spent
+from dragoman.fleet.task import Task
+from dragoman.words import say
+
+
+class AttemptRow(msgspec.Struct, frozen=True):
+    """An attempt: its accepted result, or `cancelled` where it has none, and what all its starts cost together."""
+
+    result: AttemptResult
+    epochs: int
+    lost_usd: float | None
+    """Of starts whose results were not accepted."""
+
+    @property
+    def usd(self) -> float | None:
+        return None if self.lost_usd is None or self.result.cost_usd is None else self.lost_usd + self.result.cost_usd
+
+
+def rows(fleet: Fleet) -> Iterator[AttemptRow]:
+    """All attempts, in the order of the tasks: nothing is left out of the denominator."""
+    for task in fleet.tasks():
+        for attempt in range(1, fleet.lock.attempts + 1):
+            yield _row(fleet, task, attempt)
+
+
+def _row(fleet: Fleet, task: Task, attempt: int) -> AttemptRow:
+    accepted = fleet.result(task, attempt)
+    epochs = _epochs(fleet.attempt_folder(task, attempt))
+    lost: float | None = 0.0
+    for epoch, folder in epochs:
+        for usd in _costs(folder, is_accepted=accepted is not None and accepted.epoch == epoch):
+            lost = None if usd is None or lost is None else lost + usd
+    blank = AttemptResult(
+        task=task.id,
+        task_hash=task.hash,
+        attempt=attempt,
+        epoch=len(epochs),
+        outcome="cancelled",
+        reason=say("fleet.not_done"),
+        cost_usd=0.0,
+    )
+    return AttemptRow(accepted or blank, len(epochs), lost)
+
+
+def _epochs(folder: str) -> list[tuple[int, str]]:
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith("epoch-")]
+    except FileNotFoundError:
+        return []
+    return [(int(name[6:]), os.path.join(folder, name)) for name in names if name[6:].isdigit()]
+
+
+def _costs(folder: str, *, is_accepted: bool) -> Iterator[float | None]:
+    """What the start in this folder has cost beside an accepted result."""
+    result = read_result(folder)
+    if is_accepted and result is not None:
+        if any(name.startswith(LATE) for name in os.listdir(folder)):
+            spent = read_spent(folder).usd
+            yield None if spent is None or result.cost_usd is None else max(spent - result.cost_usd, 0.0)
+        return
+    spent = read_spent(folder).usd
+    known = result.cost_usd if result is not None else 0.0
+    yield None if spent is None or known is None else max(spent, known)
+
+
+def write_results(fleet: Fleet) -> None:
+    """Write `results.jsonl`, whole or not at all: a line for each attempt."""
+    with write_aside(os.path.join(fleet.folder, RESULTS_FILE)) as descriptor:
+        for row in rows(fleet):
+            data = msgspec.to_builtins(row.result, enc_hook=str)
+            for name in ("diff", "answer"):
+                data.pop(name)
+            write_whole(descriptor, msgspec.json.encode({**data, "epochs": row.epochs, "lost_usd": row.lost_usd}, enc_hook=str) + b"\n")
+
+
+class Sums(msgspec.Struct):
+    """A fleet in figures."""
+
+    attempts: int = 0
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter)
+    usd: float = 0.0
+    lost_usd: float = 0.0
+    is_cost_least: bool = False
+    seconds: float = 0.0
+    requests: int = 0
+
+
+def sums(fleet: Fleet) -> Sums:
+    total = Sums()
+    for row in rows(fleet):
+        total.attempts += 1
+        total.outcomes[row.result.outcome] += 1
+        total.usd += row.usd or 0.0
+        total.lost_usd += row.lost_usd or 0.0
+        total.is_cost_least = total.is_cost_least or row.usd is None or row.result.is_cost_least
+        total.seconds += row.result.seconds
+        total.requests += row.result.requests
+    return total

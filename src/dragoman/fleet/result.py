@@ -1,0 +1,130 @@
+"""How an attempt ended: one result for each, written once."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import msgspec
+
+from dragoman.base.atomic import write_aside
+from dragoman.base.found_files import read_found
+from dragoman.base.private import write_whole
+
+RESULT_FILE = "result.json"
+SPENT_FILE = "spent.jsonl"
+LATE = "late-"
+TASK_FILE = "task.json"
+MOST_RESULT_BYTES = 64_000_000
+
+Outcome = Literal["passed", "failed", "agent limit", "infrastructure", "refused input", "cancelled"]
+"""`failed`: by the check, or the model refused. `agent limit`: of turns, seconds, tokens, dollars, repetition. `infrastructure`: neither
+the model nor its work was at fault. `cancelled`: it was ended from outside, and may be run again."""
+OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "agent limit", "infrastructure", "refused input", "cancelled")
+
+
+class UsedTokens(msgspec.Struct, frozen=True):
+    """What was used, as far as the service told."""
+
+    input: int = 0
+    cache_read: int = 0
+    output: int = 0
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """How the check went."""
+
+    exit_code: int
+    output: str = ""
+    """Its end, if it is long."""
+    timed_out: bool = False
+    seconds: float = 0.0
+
+
+class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How one start of an attempt ended, and what it took. Its identity is (task hash, attempt, epoch)."""
+
+    task: str
+    task_hash: str = ""
+    attempt: int = 1
+    epoch: int = 1
+    """The how manieth start of this attempt it was."""
+    outcome: Outcome
+    reason: str = ""
+    error_type: str = ""
+    """The class of the error that ended it."""
+    request_hash: str = ""
+    """Of the last request that was sent; equal requests of two starts have the same."""
+    retryable: bool = False
+    """Whether another start may end differently."""
+    model: str = ""
+    session_id: str | None = None
+    requests: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    tokens: UsedTokens = UsedTokens()
+    cost_usd: float | None = 0.0
+    """None where prices are not known."""
+    is_cost_least: bool = False
+    """Whether it may have cost more: an answer was cut off before the service had told everything."""
+    seconds: float = 0.0
+    """Of work, waiting for the service's limits not counted."""
+    waited_s: float = 0.0
+    answer: str = ""
+    check: Checked | None = None
+    diff: str = ""
+    """What changed in the workspace, as git writes it."""
+    is_diff_cut: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it may be accepted; what was cancelled is run again by a resume."""
+        return self.outcome != "cancelled"
+
+
+def write_result(folder: str, result: AttemptResult) -> bool:
+    """Link the result into place, whole and on disk. Returns False where another one was first: it stays, and this one lies beside it."""
+    data = msgspec.json.format(msgspec.json.encode(result, enc_hook=str), indent=1) + b"\n"
+    for name in (RESULT_FILE, f"{LATE}{os.urandom(4).hex()}.json"):
+        try:
+            with write_aside(os.path.join(folder, name), over=False) as descriptor:
+                write_whole(descriptor, data)
+            return name == RESULT_FILE
+        except FileExistsError:
+            continue
+    return False
+
+
+def read_result(folder: str) -> AttemptResult | None:
+    """The result in a folder; None if there is none that can be read."""
+    try:
+        return msgspec.json.decode(read_found(os.path.join(folder, RESULT_FILE), MOST_RESULT_BYTES), type=AttemptResult)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+class AttemptSpending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an attempt has spent by now: a line of `spent.jsonl`, which is there whatever happens to the worker."""
+
+    requests: int = 0
+    input: int = 0
+    cache_read: int = 0
+    output: int = 0
+    usd: float | None = 0.0
+    under_way: int = 0
+    """Requests that were sent and not answered."""
+    request_hash: str = ""
+
+
+def read_spent(folder: str) -> AttemptSpending:
+    """The last whole line of it."""
+    try:
+        lines = read_found(os.path.join(folder, SPENT_FILE), MOST_RESULT_BYTES).split(b"\n")
+    except OSError:
+        return AttemptSpending()
+    for line in reversed(lines):
+        try:
+            return msgspec.json.decode(line, type=AttemptSpending)
+        except msgspec.MsgspecError:
+            continue
+    return AttemptSpending()

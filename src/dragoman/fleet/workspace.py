@@ -1,0 +1,234 @@
+"""The workspace of an attempt: a copy of its own, and what changed in it.
+
+Copies, diffs and clean-up follow no link: a link is copied as a link. The changes are found by a git folder of our own beside the copy,
+so nothing that the workspace or the agent configured for git has a say in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from dragoman.base.beneath import open_directory
+from dragoman.base.lock import hold
+from dragoman.base.private import make_directory, write_whole
+from dragoman.fleet.task import GitSource, Task
+from dragoman.policy.sandbox.cache_removal import remove_tree
+from dragoman.values.errors import InputError
+from dragoman.words import say
+
+GIT_S = 1_800.0
+_FICLONE = 0x40049409
+_PIECE_BYTES = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 400
+_GIT = (
+    *("git", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
+    *("-c", "submodule.recurse=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "advice.addEmbeddedRepo=false"),
+)
+
+
+def make_copy(task: Task, copy: str, sources: str) -> None:
+    """Make the folder `copy`, with what the task's workspace holds and its files. `sources`: where repositories are kept, fetched once.
+
+    Blocks. Raises InputError where the workspace cannot be had, OSError where the copy cannot be written."""
+    make_directory(os.path.dirname(copy))
+    match task.workspace:
+        case None:
+            os.mkdir(copy, 0o700)
+        case GitSource() as source:
+            copy_tree(_fetched(source, sources), copy)
+        case str() as path if os.path.isdir(path):
+            copy_tree(path, copy)
+        case str() as path:
+            os.mkdir(copy, 0o700)
+            _unpack(path, copy)
+    write_files(copy, task.files)
+
+
+def write_files(copy: str, files: Mapping[str, str]) -> None:
+    """Write these files into the copy; a link on the way, or in a file's place, raises InputError."""
+    for path, text in files.items():
+        *parts, name = path.split("/")
+        try:
+            with open_directory(os.path.join(copy, *parts), create=True) as directory:
+                with suppress(FileNotFoundError):
+                    directory.unlink(name)
+                descriptor = directory.create(name, 0o777 if text.startswith("#!") else 0o666)
+                try:
+                    write_whole(descriptor, text.encode("utf-8", "surrogatepass"))
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise InputError(say("fleet.file_not_written", path=path, reason=error.strerror or error)) from error
+
+
+# --- copying ------------------------------------------------------------------------------------------------------------------------
+
+
+def copy_tree(source: str, copy: str) -> None:
+    """Copy a folder: by reference where the file system can, else by its bytes. Pipes, sockets and devices are left out."""
+    os.mkdir(copy, 0o700)
+    ours, theirs = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), os.open(copy, _FOLDER)
+    try:
+        _copy_folder(ours, theirs, 0)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def _copy_folder(source: int, copy: int, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise InputError(say("fleet.too_deep", most=_DEEPEST))
+    with os.scandir(source) as entries:
+        for entry in entries:
+            name, status = entry.name, entry.stat(follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
+                os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=copy)
+            elif stat.S_ISDIR(status.st_mode):
+                os.mkdir(name, 0o700, dir_fd=copy)
+                inner, made = os.open(name, _FOLDER, dir_fd=source), os.open(name, _FOLDER, dir_fd=copy)
+                try:
+                    _copy_folder(inner, made, depth + 1)
+                    os.fchmod(made, stat.S_IMODE(status.st_mode) & 0o777 | 0o700)
+                finally:
+                    os.close(inner)
+                    os.close(made)
+            elif stat.S_ISREG(status.st_mode):
+                _copy_file(source, copy, name)
+
+
+def _copy_file(source: int, copy: int, name: str) -> None:
+    ours = os.open(name, _READ, dir_fd=source)
+    try:
+        status = os.fstat(ours)
+        if not stat.S_ISREG(status.st_mode):  # it was replaced just now
+            return
+        theirs = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=copy)
+        try:
+            if status.st_size and not _reflink(ours, theirs):
+                while os.sendfile(theirs, ours, None, _PIECE_BYTES) if sys.platform == "linux" else _pass_piece(ours, theirs):
+                    pass
+            os.fchmod(theirs, stat.S_IMODE(status.st_mode) & 0o777)
+            os.utime(theirs, ns=(status.st_atime_ns, status.st_mtime_ns))
+        finally:
+            os.close(theirs)
+    finally:
+        os.close(ours)
+
+
+def _reflink(source: int, copy: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        fcntl.ioctl(copy, _FICLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def _pass_piece(source: int, copy: int) -> int:
+    piece = os.read(source, _PIECE_BYTES)
+    write_whole(copy, piece)
+    return len(piece)
+
+
+def _unpack(path: str, copy: str) -> None:
+    """Nothing of an archive lands outside the copy."""
+    try:
+        if path.endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(copy)
+            return
+        with tarfile.open(path) as packed:
+            packed.extractall(copy, filter="data")
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
+        raise InputError(say("fleet.bad_archive", path=path, reason=error)) from error
+
+
+# --- repositories -------------------------------------------------------------------------------------------------------------------
+
+
+def _fetched(source: GitSource, sources: str) -> str:
+    """A folder with this revision checked out. It is made once, whoever comes first."""
+    name = hashlib.sha256(f"{source.git}\0{source.rev}".encode()).hexdigest()[:24]
+    tree = os.path.join(sources, name)
+    make_directory(sources)
+    while not os.path.isdir(tree):
+        try:
+            with hold(tree):
+                if not os.path.isdir(tree):
+                    _clone(source, tree)
+        except BlockingIOError:  # another worker is fetching it, for longer than a lock waits
+            continue
+    return tree
+
+
+def _clone(source: GitSource, tree: str) -> None:
+    aside = f"{tree}.new"
+    remove_tree(os.path.dirname(aside), os.path.basename(aside))
+    run_git(["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--", source.git, aside])
+    revision = source.rev
+    try:
+        run_git(["-C", aside, "checkout", "--quiet", "--detach", revision, "--"])
+    except InputError:  # a commit that no branch leads to, or a branch that is not the main one
+        run_git(["-C", aside, "fetch", "--quiet", "origin", revision])
+        run_git(["-C", aside, "checkout", "--quiet", "--detach", "FETCH_HEAD", "--"])
+    os.rename(aside, tree)
+
+
+def find_repository(url: str) -> None:
+    """Raises InputError where no repository answers at this address."""
+    run_git(["ls-remote", "--quiet", "--", url, "HEAD"], timeout_s=60.0)
+
+
+def run_git(arguments: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = GIT_S) -> bytes:
+    """What git prints. Raises InputError with its complaint."""
+    around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name == "GIT_SSH_COMMAND"}
+    around |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
+    try:
+        done = subprocess.run(
+            [*_GIT, *arguments], capture_output=True, stdin=subprocess.DEVNULL, env=around, timeout=timeout_s, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(say("fleet.git_failed", reason=error)) from error
+    if done.returncode:
+        complaint = done.stderr.decode("utf-8", "replace").strip() or f"{arguments[0]}: {done.returncode}"
+        raise InputError(say("fleet.git_failed", reason=complaint[-500:]))
+    return done.stdout
+
+
+class Snapshot:
+    """The state of a copy before the work, in a git folder of our own: it finds what changed."""
+
+    def __init__(self, copy: str, folder: str) -> None:
+        """Blocks while every file is read. Raises InputError where git fails or is not there."""
+        self._copy, self._folder = copy, folder
+        for each in ("objects", "refs"):
+            make_directory(os.path.join(folder, each))
+        for name, text in (("HEAD", "ref: refs/heads/none\n"), ("config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")):
+            with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                file.write(text)
+        self._tree = self._write_tree()
+
+    def diff(self) -> bytes:
+        """What changed since, as a patch. Raises InputError."""
+        now = self._write_tree()
+        return self._git("diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", self._tree, now) if now != self._tree else b""
+
+    def _write_tree(self) -> str:
+        self._git("add", "--all", "--", ".")
+        return self._git("write-tree").decode().strip()
+
+    def _git(self, *arguments: str) -> bytes:
+        own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(self._copy)}
+        return run_git([f"--git-dir={self._folder}", f"--work-tree={self._copy}", "-C", self._copy, *arguments], own)

@@ -1,0 +1,49 @@
+"""A fleet from its tasks to its results, with the real program in every process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from fleet.fleets import answer_by_task, fleet_files, results, run_fleet, task, write_tasks
+from program import KEY, Place, Service
+
+
+def test_each_task_has_a_copy_of_its_own_and_one_result(place: Place, serve: Callable[..., Service]) -> None:
+    serve(answer_by_task)
+    (place.work / "shop").mkdir()
+    (place.work / "shop" / "list.txt").write_text("apples\n")
+    write_tasks(place, [task("one", workspace="shop"), task("two", workspace="shop", check="exit 3"), task("three")])
+    done = run_fleet(place, "--workers", "2")
+    assert done.code == 1, done
+    found = {row["task"]: row for row in results(place)}
+    assert {name: row["outcome"] for name, row in found.items()} == {"one": "passed", "two": "failed", "three": "passed"}
+    assert found["two"]["check"]["exit_code"] == 3
+    assert all(row["requests"] == 3 and row["tool_calls"] == 2 and row["epochs"] == 1 for row in found.values())
+    assert [path.name for path in (place.work / "shop").iterdir()] == ["list.txt"]
+    whole = json.loads((fleet_files(place) / "tasks" / "one" / "1" / "result.json").read_text())
+    assert "+one" in whole["diff"]
+    assert "list.txt" not in whole["diff"]
+    assert done.out.count("\n") == 4, done  # one for each task, and the sums
+
+
+def test_what_is_done_is_not_run_again(place: Place, serve: Callable[..., Service]) -> None:
+    service = serve(answer_by_task)
+    write_tasks(place, [task("one"), task("two")])
+    assert run_fleet(place).code == 0
+    asked = len(service.requests)
+    assert "dragoman fleet resume tasks" in run_fleet(place).complaint(42)
+    assert place.run("fleet", "resume", "tasks").code == 0
+    assert len(service.requests) == asked
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_keys_are_in_none_of_its_files(place: Place, serve: Callable[..., Service], language: str) -> None:
+    serve(answer_by_task)
+    write_tasks(place, [task("one", setup="env > env.txt", check="cat env.txt; exit 1")])
+    assert run_fleet(place, "--lang", language).code == 1
+    written = [path for path in fleet_files(place).rglob("*") if path.is_file()]
+    assert len(written) > 6
+    assert not [path for path in written if KEY.encode() in path.read_bytes()]
