@@ -37,7 +37,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
+.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check release-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -104,6 +104,9 @@ conformance: $(DEV) ## Fetch the official MCP conformance suite, which some test
 
 install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry
 	$(BIN)/python -m checks.install
+
+release-check: $(DEV) ## Build what would be published, check it, and install it from an index on this machine with every Python found here
+	$(BIN)/python -m checks.release
 
 fmt: $(DEV) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
