@@ -72,6 +72,13 @@ def test_a_public_module_says_where_its_names_come_from(name: str) -> None:
     assert module.__doc__
 
 
+@pytest.mark.parametrize("name", [name for name in dragoman._MODULES if name not in ("context", "testing")])
+def test_a_public_module_lists_all_that_it_offers(name: str) -> None:
+    module = import_module(f"dragoman.{name}")
+    offered = {each for each in vars(module) if not each.startswith("_")}
+    assert sorted(module.__all__) == sorted(offered)
+
+
 def test_a_misspelt_name_is_an_error_to_type_checkers(tmp_path: Path) -> None:
     """E.g. `dm.Agnet`: the module's `__getattr__` is not for them."""
     source = tmp_path / "misspelt.py"

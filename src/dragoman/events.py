@@ -1,40 +1,83 @@
 """Everything that happens in a run or a stream, as it is told."""
 
-from dragoman.values.events import CitationAdded as CitationAdded
-from dragoman.values.events import CompressionStarted as CompressionStarted
-from dragoman.values.events import ContextCompressed as ContextCompressed
-from dragoman.values.events import ContextOverflowed as ContextOverflowed
-from dragoman.values.events import ContextPruned as ContextPruned
-from dragoman.values.events import ErrorRaised as ErrorRaised
-from dragoman.values.events import FieldOmitted as FieldOmitted
-from dragoman.values.events import HandedOver as HandedOver
-from dragoman.values.events import LoopSuspected as LoopSuspected
-from dragoman.values.events import ModelSwitched as ModelSwitched
-from dragoman.values.events import NoticeGiven as NoticeGiven
-from dragoman.values.events import OutputUpdated as OutputUpdated
-from dragoman.values.events import PromptAccepted as PromptAccepted
-from dragoman.values.events import PromptRead as PromptRead
-from dragoman.values.events import RequestDelayed as RequestDelayed
-from dragoman.values.events import ResponseFinished as ResponseFinished
-from dragoman.values.events import ResponseStarted as ResponseStarted
-from dragoman.values.events import Retrying as Retrying
-from dragoman.values.events import SavingChanged as SavingChanged
-from dragoman.values.events import StreamEvent as StreamEvent
-from dragoman.values.events import StreamInvalid as StreamInvalid
-from dragoman.values.events import SubagentEvent as SubagentEvent
-from dragoman.values.events import TextDelta as TextDelta
-from dragoman.values.events import ThoughtDelta as ThoughtDelta
-from dragoman.values.events import ToolCallConfirmation as ToolCallConfirmation
-from dragoman.values.events import ToolCallDelta as ToolCallDelta
-from dragoman.values.events import ToolCallFinished as ToolCallFinished
-from dragoman.values.events import ToolCallReady as ToolCallReady
-from dragoman.values.events import ToolCallRequested as ToolCallRequested
-from dragoman.values.events import ToolCallStarted as ToolCallStarted
-from dragoman.values.events import ToolCallUpdated as ToolCallUpdated
-from dragoman.values.events import ToolModeChanged as ToolModeChanged
-from dragoman.values.events import ToolState as ToolState
-from dragoman.values.events import TurnEvent as TurnEvent
-from dragoman.values.events import TurnFinished as TurnFinished
-from dragoman.values.events import TurnStarted as TurnStarted
-from dragoman.values.events import UsageUpdated as UsageUpdated
-from dragoman.values.events import UserCancelled as UserCancelled
+from dragoman.values.events import (
+    CitationAdded,
+    CompressionStarted,
+    ContextCompressed,
+    ContextOverflowed,
+    ContextPruned,
+    ErrorRaised,
+    FieldOmitted,
+    HandedOver,
+    LoopSuspected,
+    ModelSwitched,
+    NoticeGiven,
+    OutputUpdated,
+    PromptAccepted,
+    PromptRead,
+    RequestDelayed,
+    ResponseFinished,
+    ResponseStarted,
+    Retrying,
+    SavingChanged,
+    StreamEvent,
+    StreamInvalid,
+    SubagentEvent,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallConfirmation,
+    ToolCallDelta,
+    ToolCallFinished,
+    ToolCallReady,
+    ToolCallRequested,
+    ToolCallStarted,
+    ToolCallUpdated,
+    ToolModeChanged,
+    ToolState,
+    TurnEvent,
+    TurnFinished,
+    TurnStarted,
+    UsageUpdated,
+    UserCancelled,
+)
+
+__all__ = [
+    "CitationAdded",
+    "CompressionStarted",
+    "ContextCompressed",
+    "ContextOverflowed",
+    "ContextPruned",
+    "ErrorRaised",
+    "FieldOmitted",
+    "HandedOver",
+    "LoopSuspected",
+    "ModelSwitched",
+    "NoticeGiven",
+    "OutputUpdated",
+    "PromptAccepted",
+    "PromptRead",
+    "RequestDelayed",
+    "ResponseFinished",
+    "ResponseStarted",
+    "Retrying",
+    "SavingChanged",
+    "StreamEvent",
+    "StreamInvalid",
+    "SubagentEvent",
+    "TextDelta",
+    "ThoughtDelta",
+    "ToolCallConfirmation",
+    "ToolCallDelta",
+    "ToolCallFinished",
+    "ToolCallReady",
+    "ToolCallRequested",
+    "ToolCallStarted",
+    "ToolCallUpdated",
+    "ToolModeChanged",
+    "ToolState",
+    "TurnEvent",
+    "TurnFinished",
+    "TurnStarted",
+    "UsageUpdated",
+    "UserCancelled",
+]

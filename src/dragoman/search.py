@@ -1,12 +1,19 @@
 """The web, searched: google_web_search without an agent, and the citations that answers carry."""
 
-from dragoman.loop.searching import WebSearchResult as WebSearchResult
-from dragoman.loop.searching import google_web_search as google_web_search
-from dragoman.loop.searching import google_web_search_sync as google_web_search_sync
-from dragoman.tools.web.citations import CitedText as CitedText
-from dragoman.tools.web.citations import Support as Support
-from dragoman.tools.web.citations import cite as cite
-from dragoman.tools.web.grounding import cite_message as cite_message
-from dragoman.tools.web.grounding import sources_of as sources_of
-from dragoman.tools.web.grounding import supports_of as supports_of
-from dragoman.values.messages import Source as Source
+from dragoman.loop.searching import WebSearchResult, google_web_search, google_web_search_sync
+from dragoman.tools.web.citations import CitedText, Support, cite
+from dragoman.tools.web.grounding import cite_message, sources_of, supports_of
+from dragoman.values.messages import Source
+
+__all__ = [
+    "CitedText",
+    "Source",
+    "Support",
+    "WebSearchResult",
+    "cite",
+    "cite_message",
+    "google_web_search",
+    "google_web_search_sync",
+    "sources_of",
+    "supports_of",
+]
