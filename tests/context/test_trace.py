@@ -6,6 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from context.conversation import MINUTE, PRICED, SECOND, Conversation, Service
@@ -14,6 +15,7 @@ from dragoman.context.replay import ALL_TOOLS, Policy, replay
 from dragoman.context.replay_run import Timeline
 from dragoman.context.settings import ContextSettings, PruneRule, PruneSettings, Schedule
 from dragoman.context.trace import TracedCall, TracedPiece, trace_calls
+from dragoman.context.view import View
 from dragoman.foreign.sessions import import_session
 from dragoman.loop.history import History
 from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, tool_result, user
@@ -104,6 +106,36 @@ def test_what_the_record_pruned_is_replayed_whole() -> None:
     calls, unpruned = trace_calls(held.history.entries, by_clock=True), trace_calls(lived().history.entries)
     assert totals(calls) == pytest.approx(totals(unpruned), rel=0.001)
     assert reported(calls)[-1] < 0.7 * totals(calls)[-1]
+
+
+class Rounding(Service):
+    """Counts less of what stands in the place of results than is estimated."""
+
+    def usage(self, view: View, now_ms: int) -> Usage:
+        found = super().usage(view, now_ms)
+        return msgspec.structs.replace(found, cache_write_tokens=found.cache_write_tokens - 20 * len(view.pruned))
+
+
+@pytest.mark.parametrize("falls_back", [True, False])
+def test_what_pruning_made_the_service_write_again_is_no_miss_to_a_replay(falls_back: bool) -> None:
+    """Never pruning was said to have cost a quarter more than it does: it was charged for the changes that pruning had made."""
+    prune = PruneSettings(schedule="turn", rule=PruneRule(age_ms=3 * MINUTE, keep=3))
+    held = _minute_by_minute(Conversation(ContextSettings(prune), service=Rounding(falls_back=falls_back)))
+    assert len(held.pruned) > 10
+    calls = trace_calls(held.history.entries)
+    assert [call.shared for call in calls] == [0, *(len(pieces) for pieces in contexts(calls)[:-1])]
+    assert not any(call.broken for call in calls)
+    never = sum(replay(Timeline(calls, ALL_TOOLS), Policy("none"), Rates(0.1, 1.25, falls_back=falls_back)).costs)
+    real = trace_calls(_minute_by_minute(Conversation(OFF)).history.entries)
+    assert never == pytest.approx(sum(replay(Timeline(real, ALL_TOOLS), Policy("none"), Rates(0.1, 1.25)).costs), rel=0.03)
+
+
+def _minute_by_minute(held: Conversation) -> Conversation:
+    for _ in range(20):
+        held.prompt()
+        held.command(takes_ms=MINUTE)
+        held.answer()
+    return held
 
 
 def test_what_was_pruned_before_it_was_ever_sent_is_replayed_whole_too() -> None:

@@ -128,6 +128,20 @@ def test_once_in_a_session_it_is_told_what_waits_and_how_it_goes_now(in_program:
     assert remedy in told.message
 
 
+def test_a_session_that_is_resumed_for_each_prompt_is_told_once_too() -> None:
+    """It was told by every process: twenty times in forty minutes."""
+    held, told = Conversation(ContextSettings()), list[int]()
+    held.prompt("work")
+    for minute in range(40):
+        held.command(takes_ms=MINUTE)
+        session, events = Session(History(entries=held.history.entries, now_ms=lambda: held.now_ms)), list[TurnEvent]()
+        session.model = Model(ScriptedProvider("text: x", profile=PRICED), "model")
+        asyncio.run(Upkeep(session, held.settings).before_request(events.append))
+        told += [minute] * len(of(events, NoticeGiven))
+    assert len(told) == 1
+    assert held.pruned, "after it went, new results wait, of which nothing is said again"
+
+
 def test_switched_off_nothing_is_pruned() -> None:
     async def go() -> None:
         clock = Clock()

@@ -68,7 +68,7 @@ def trace_calls(entries: Iterable[Entry], *, prior: float = 1.0, by_clock: bool 
 
     `prior`: tokens per raw token, if nothing was reported. If the service reported that much less was read from the cache than the request
     before had held, though it was sent shortly before, the prefix is assumed to have changed there, whatever the reason; with `by_clock`
-    such reports are ignored.
+    such reports are ignored. Where results were pruned in between, a partial read says only that: never pruning would have read it all.
     """
     entries = list(entries)
     view = View()
@@ -117,12 +117,12 @@ class _Reader:
         """Their total size, as sent."""
         self._items = 0
         """How many items of the view they belong to."""
-        self._pruned = 0
+        self._pruned = frozenset[str]()
         self._outcomes: dict[str, ShownResult] = {}
 
     def read(self, entries: Sequence[Entry], *, anchored: bool) -> Iterator[TracedCall]:
         asked_ms, at_prompt, appended = 0, False, True
-        sent_to, last = None, None
+        sent_to, last, pruned = None, None, frozenset[str]()
         for entry in entries:
             view, reported = self._view, _reported_tokens(entry)
             if isinstance(entry, Said) and _is_answer(entry) and (reported or not anchored):
@@ -130,12 +130,13 @@ class _Reader:
                 destination = (view.model, view.deployment, view.system, view.tools)
                 shared = self._grow(reported, first=last is None, appended=appended)
                 broken = last is not None and destination != sent_to
-                if last is not None and self._is_miss(last, time, entry.usage):
+                is_told = pruned != view.pruned and _cache_read_tokens(entry.usage) > 0  # of results that went or came back: no miss
+                if last is not None and not is_told and self._is_miss(last, time, entry.usage):
                     shared, broken = self._read_up_to(entry.usage, shared), broken or not _cache_read_tokens(entry.usage)
                 added = tuple(self._pieces[key] for key in self._order[shared:])
                 last = TracedCall(time, added, shared, self._static, at_prompt, broken, entry.usage)
                 yield last
-                at_prompt, sent_to, appended = False, destination, True
+                at_prompt, sent_to, appended, pruned = False, destination, True, frozenset(view.pruned)
             at_prompt = at_prompt or (isinstance(entry, Said) and not _is_answer(entry))
             appended = appended and not isinstance(entry, Compressed | Rewound | AnswerRejected) and not _comes_first(entry)
             asked_ms = entry.timestamp_ms
@@ -164,8 +165,9 @@ class _Reader:
         self._note_static()
         shared, behind, fresh = self._difference(appended=appended)
         kept = [*self._order[:shared], *(key for key in behind if key not in fresh)]
-        if not appended or len(self._view.pruned) != self._pruned:
-            self._pruned = len(self._view.pruned)
+        is_told = self._view.pruned != self._pruned
+        if not appended or is_told:
+            self._pruned = frozenset(self._view.pruned)
             self._sent = sum(map(self._size, kept))
         self._order[shared:] = behind
         raw, factor = sum(self._sent_raw(key, size) for key, size in fresh.items()), self._scale
@@ -173,7 +175,8 @@ class _Reader:
         if first and growth > factor * raw:
             self._static += growth - factor * raw
         elif growth < 0:
-            shared = min(shared, self._shrink(kept, factor * raw - growth))
+            changed_at = self._shrink(kept, factor * raw - growth)
+            shared = shared if is_told else min(shared, changed_at)  # else our estimate of what went was a little off
         elif raw > 0 and growth / raw <= MAX_SCALE:
             factor = growth / raw
         elif growth > 0:

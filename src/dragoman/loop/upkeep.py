@@ -22,7 +22,9 @@ from dragoman.values.events import TurnEvent
 from dragoman.values.usage import Prices
 
 if TYPE_CHECKING:
+    from dragoman.context.cache import Cache
     from dragoman.context.plan import Plan
+    from dragoman.context.view import View
     from dragoman.loop.compression import Compression
     from dragoman.tools.seen import SeenFiles
 
@@ -44,7 +46,7 @@ class Upkeep:
         self.size = RequestSize(session)
         self.room = Room(session, self.size, settings.compress, seen, has_fallback=has_fallback)
         self._decider = Decider(settings)
-        self._waiting = WaitingNotice()
+        self._waiting = WaitingNotice(session.history, lambda view, now_ms, cache: self._decide_at(view, now_ms, cache, Decider(settings)))
 
     @property
     def requests(self) -> int:
@@ -93,9 +95,10 @@ class Upkeep:
     def decide(self, decider: Decider | None = None) -> Decision:
         """What is due. It changes nothing."""
         history = self._history
-        return (decider or self._decider).decide(
-            history.view, history.now_ms(), history.cache, self.size.profile, cache_kind=self._session.model.cache_kind
-        )
+        return self._decide_at(history.view, history.now_ms(), history.cache, decider or self._decider)
+
+    def _decide_at(self, view: View, now_ms: int, cache: Cache, decider: Decider) -> Decision:
+        return decider.decide(view, now_ms, cache, self.size.profile, cache_kind=self._session.model.cache_kind)
 
     def plan(self, prices_of: PricesOf | None = None) -> Plan:
         """What the next request holds and what is left out of it."""

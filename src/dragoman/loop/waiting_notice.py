@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeGuard
 
 from dragoman.loop.room import Emit
 from dragoman.values.events import NoticeGiven
+from dragoman.values.record import Pruned
 from dragoman.words import say
 
 if TYPE_CHECKING:
-    from dragoman.context.decide import Waiting
+    from dragoman.context.cache import Cache
+    from dragoman.context.decide import Decision, Waiting
+    from dragoman.context.view import View
+    from dragoman.loop.history import History
+
+    Decide = Callable[[View, int, Cache], Decision]
 
 WORTH_TELLING = 0.1
 """Outdated results that make up less than this share of the request are not told of."""
 
+LOOKED_AT = 16
+"""How many requests of earlier processes."""
+
 
 class WaitingNotice:
-    """Given once in a session."""
+    """Given once in a session, whichever process of it comes first. `decide` says what is due, in a conversation as it stood."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: History, decide: Decide) -> None:
+        self._history = history
+        self._decide = decide
+        self._earlier = history.cache.last
+        """The last request of an earlier process."""
         self._was_given = False
 
     def tell(self, waiting: Waiting | None, emit: Emit) -> None:
-        if self._was_given or waiting is None or waiting.share < WORTH_TELLING:
+        if self._was_given or not _is_worth_telling(waiting):
             return
         self._was_given = True
-        emit(NoticeGiven("context", str(_words(waiting))))
+        if not self._was_given_earlier():
+            emit(NoticeGiven("context", str(_words(waiting))))
+
+    def _was_given_earlier(self) -> bool:
+        """Whether as much waited before one of the last requests of an earlier process, or results that waited were let go."""
+        if self._earlier is None:
+            return False
+        from dragoman.context.cache import Cache
+        from dragoman.context.view import View
+
+        calls = {call.seq: call for call in self._history.cache.calls if call.seq <= self._earlier.seq}
+        looked_at = {seq: calls[seq] for seq in list(calls)[-LOOKED_AT:]}
+        view, cache = View(), Cache()
+        for entry in self._history.entries:
+            if isinstance(entry, Pruned) and entry.reason in ("share", "request"):
+                return True
+            if (call := looked_at.get(entry.seq)) is not None and _is_worth_telling(self._decide(view, call.asked_ms, cache).waiting):
+                return True
+            view.feed(entry)
+            cache.feed(entry)
+        return False
+
+
+def _is_worth_telling(waiting: Waiting | None) -> TypeGuard[Waiting]:
+    return waiting is not None and waiting.share >= WORTH_TELLING
 
 
 def _words(waiting: Waiting) -> str:
