@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ def test_what_is_a_command_and_what_an_error(content: Any, more: dict[str, Any],
     assert gone([said("01:00:00", content, **more), *NEWER], "01:20:00") == ([0] if goes else [])
 
 
-@pytest.mark.parametrize("timestamp", [None, "1738287600000", "2026-01-31T01:00:00Z", float("nan"), float("inf"), -1.0, True, [1]])
+@pytest.mark.parametrize("timestamp", [None, float("nan"), float("inf"), -1.0, True, [1]])
 def test_a_time_that_is_none_keeps_the_result(timestamp: Any) -> None:
     odd = said("01:00:00") | {"timestamp": timestamp}
     assert simplify_outdated_results([odd, *NEWER], at("01:20:00"))[0]["content"] == (PLACEHOLDER if timestamp == -1.0 else DONE)
@@ -118,6 +119,11 @@ def test_now_is_the_clock_unless_told() -> None:
         (None, None, "messages is a NoneType; give a list"),
         ([said("01:00:00") | {"timestamp": 1_769_821_200}], at("01:20:00"), "looks like seconds; give both in milliseconds"),
         ([said("01:00:00")], at("01:20:00") / 1000, "looks like seconds; give both in milliseconds"),
+        ([said("01:00:00") | {"timestamp": "1738287600000"}], None, "is the text '1738287600000'; give a number, in milliseconds"),
+        ([said("01:00:00") | {"timestamp": "2026-01-31T01:00:00Z"}], None, "is the text '2026-01-31T01:00:00Z'; give a number"),
+        ([{"role": "user", "parts": [{"functionResponse": {}}]}], None, "message 0 holds a functionResponse, as another API"),
+        ([{"role": "user", "content": [{"type": "tool_result"}]}], None, "message 0 holds a tool_result, as another API"),
+        ([{"type": "function_call_output", "output": "x"}], None, "holds a function_call_output, as another .*: {'role': 'tool', "),
         ([], float("nan"), "now_ms is nan; give the time in milliseconds"),
         ([], "now", "now_ms is 'now'; give the time in milliseconds"),
     ],
@@ -125,6 +131,15 @@ def test_now_is_the_clock_unless_told() -> None:
 def test_bad_input_is_refused_in_a_sentence(messages: Any, now: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         simplify_outdated_results(messages, now)
+
+
+def test_a_line_of_the_log_says_how_many_were_shortened(caplog: pytest.LogCaptureFixture) -> None:
+    """The seventh of the document's acceptance criteria."""
+    with caplog.at_level(logging.INFO):
+        simplify_outdated_results([said("01:00:00"), *NEWER], at("01:03:00"))
+        assert caplog.messages == []
+        simplify_outdated_results([said("01:00:00"), *NEWER], at("01:20:00"))
+    assert caplog.messages == ["replaced 1 outdated command result in a copy of 6 messages"]
 
 
 def test_the_rule_takes_the_documents_messages_too() -> None:

@@ -304,6 +304,52 @@ def test_the_setup_message_stands_in_front(tmp_path: Path) -> None:
     assert texts(tuple(rest)) == [("user", "hello"), ("assistant", "a"), ("user", "again")]
 
 
+@pytest.mark.parametrize(
+    "results",
+    [
+        {"role": "user", "parts": [{"functionResponse": {"name": "tides", "response": {"output": text}}} for text in ("one", "two")]},
+        [{"role": "tool", "tool_call_id": "tides", "content": text} for text in ("one", "two")],
+        [{"role": "tool", "tool_call_id": f"call-{n}", "content": text} for n, text in ((2, "two"), (1, "one"))],
+        [dm.ToolResult("tides", "tides", (dm.Text("one"),)), dm.ToolResult("call-2", "tides", (dm.Text("two"),))],
+    ],
+)
+@pytest.mark.parametrize("added", [False, True])
+def test_results_without_the_ids_of_their_calls_belong_to_calls_of_that_name_in_turn(results: Any, added: bool) -> None:
+    service = provider("call: tides {}\ncall: tides {}\n---\ntext: Fine.")
+    with Chat(service, tools=[{"name": "tides", "description": "Tides.", "parameters": {"type": "object"}}]) as chat:
+        ids = [call.id for call in chat.send_message_sync("When?").calls]
+        assert ids == ["call-1", "call-2"]
+        if added:
+            for message in [results] if isinstance(results, dict) else [dm.user(*results)]:
+                chat.add_history(message)
+            chat.send_message_sync()
+        else:
+            chat.send_message_sync(results)
+    told = service.requests[1].messages[-1].results
+    assert [(each.call_id, each.name, each.text) for each in told] == [("call-1", "tides", "one"), ("call-2", "tides", "two")]
+
+
+def test_a_result_of_no_call_is_refused() -> None:
+    with Chat(provider("call: shoot {}\n---\ntext: Fine."), tools=[SHOOT]) as chat:
+        call = chat.send_message_sync("Look.").calls[0]
+        for strange in (dm.ToolResult("zz", "shoot"), dm.ToolResult("zz", ""), dm.tool_result(call, "once more")):
+            with pytest.raises(InputError, match="no call waits for these results"):
+                chat.send_message_sync([dm.tool_result(call, "seen"), strange])
+        with pytest.raises(InputError, match=r"there is a call in it \(shoot\), and only the model calls"):
+            chat.send_message_sync([call])
+    with pytest.raises(InputError, match="a prompt holds the result of a call"), dm.Agent(provider("text: Fine.")) as agent:
+        agent.run_sync({"role": "tool", "tool_call_id": "zz", "content": "seen"})
+
+
+def test_the_services_own_search_is_no_tool_that_is_declared() -> None:
+    for search in ({"googleSearch": {}}, {"google_search": {}}, {"type": "web_search_20250305", "name": "web_search"}):
+        with pytest.raises(InputError, match="write search='grounding' instead"):
+            Chat(provider("text: Fine."), tools=[search])
+
+
+SHOOT = {"name": "shoot", "description": "Take a picture.", "parameters": {"type": "object", "properties": {}}}
+
+
 def test_a_chat_is_kept_and_gone_on_with(tmp_path: Path) -> None:
     with Chat(provider("text: Hello."), session=tmp_path / "sessions", history=[dm.user("before"), dm.assistant("yes")]) as chat:
         chat.send_message_sync("hi")
@@ -315,6 +361,23 @@ def test_a_chat_is_kept_and_gone_on_with(tmp_path: Path) -> None:
     assert [message.text for message in service.requests[0].messages] == ["before", "yes", "hi", "Hello.", "and now?"]
     with pytest.raises(InputError, match="has a conversation already"):
         Chat(provider("text: x"), session=options, history=[dm.user("other")])
+
+
+def test_images_in_results_are_kept_with_the_session(tmp_path: Path) -> None:
+    png = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
+    merged = [
+        dm.assistant(dm.ToolCall("m1", "shoot", "{}")),
+        dm.Message("user", (dm.tool_result(dm.ToolCall("m1", "shoot", "{}"), dm.Media(png + b"2")),)),
+        dm.assistant("Seen."),
+    ]
+    with Chat(provider("call: shoot {}\n---\ntext: I see."), session=tmp_path / "sessions", tools=[SHOOT]) as chat:
+        answer = chat.send_message_sync("How does it look?")
+        chat.send_message_sync([dm.tool_result(answer.calls[0], dm.Media(png))])
+        chat.merge_history([*chat.get_history(curated=True), dm.user("And now?"), *merged])
+        name = chat.session_id
+    with Chat(provider("text: x"), session=dm.SessionOptions(tmp_path / "sessions", resume=name)) as chat:
+        kept = [part for message in chat.get_history() for result in message.results for part in result.content]
+        assert [chat.blobs.get(part.sha256) for part in kept if isinstance(part, dm.Blob)] == [png, png + b"2"]
 
 
 def test_an_agents_history_set_before_its_first_run_is_kept_too(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,38 @@ def test_calls_with_one_id_are_told_apart_and_batches_follow_each_other() -> Non
     assert len(sent_history(history)) == 4
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{"functionCall": {"id": "c1", "name": "tides", "args": {"harbour": "Muscat"}}}],
+        [{"id": "c1", "type": "function", "function": {"name": "tides", "arguments": '{"harbour": "Muscat"}'}}],
+        [{"type": "tool_use", "id": "c1", "name": "tides", "input": {"harbour": "Muscat"}}],
+        [{"type": "function_call", "call_id": "c1", "name": "tides", "arguments": '{"harbour": "Muscat"}'}],
+        {"role": "model", "parts": [{"functionCall": {"name": "tides", "args": {"harbour": "Muscat"}}}]},
+        dm.assistant(CALL),
+    ],
+)
+def test_calls_as_the_services_write_them_are_carried_out(given: Any) -> None:
+    async def go() -> list[str]:
+        async with CallScheduler([tides]) as scheduler:
+            return [report.result.text for report in await scheduler.run(given)]
+
+    assert asyncio.run(go()) == ["noon, at Muscat"]
+
+
+@pytest.mark.parametrize(
+    "given", [None, 5, "tides", ["tides"], [CALL, "tides"], [{"text": "tides"}], [{"functionResponse": {"name": "x"}}]]
+)
+def test_what_is_no_call_is_refused_in_words(given: Any) -> None:
+    async def go() -> None:
+        async with CallScheduler([tides]) as scheduler:
+            with pytest.raises(InputError, match=r"holds something that is no call: give dragoman\.ToolCall"):
+                await scheduler.run(given)
+            assert scheduler.history.view.messages == ()
+
+    asyncio.run(go())
+
+
 # --- results
 
 
@@ -150,8 +184,30 @@ def test_a_list_keeps_its_parts_and_binary_data_is_kept_where_it_is_sent_from() 
     assert isinstance(file, dm.FileRef)
 
 
+def test_binary_data_without_a_store_travels_with_the_result_until_it_is_sent() -> None:
+    inline = {"inlineData": {"mimeType": "image/png", "data": b64encode(PNG).decode()}}
+    provider = ScriptedProvider("call: tides {}\n---\ncall: tides {}\n---\ncall: tides {}\n---\ntext: I see.")
+    with dm.chat.Chat(provider, tools=[{"name": "tides", "description": "Tides.", "parameters": {"type": "object"}}]) as chat:
+        answer = chat.send_message_sync("How does it look?")
+        for value in (PNG, dm.Media(PNG), inline):
+            result = function_response(answer.calls[0], value)
+            assert [part.sha256 for part in result.content if isinstance(part, dm.Blob)] == [sha256(PNG).hexdigest()]
+            answer = chat.send_message_sync([result])
+        assert answer.text == "I see."
+        assert chat.blobs.get(sha256(PNG).hexdigest()) == PNG
+
+
+def test_dicts_of_geminis_api_are_the_files_that_they_are() -> None:
+    file = {"fileData": {"mimeType": "image/png", "fileUri": "https://example.org/a.png"}}
+    assert function_response(CALL, ["look", file]).content == (dm.Text("look"), dm.FileRef("image/png", "https://example.org/a.png"))
+    broken = function_response(CALL, {"inlineData": {"mimeType": "image/png", "data": "!"}})
+    assert broken.is_error
+    assert "is not base64" in broken.text
+    assert json.loads(function_response(CALL, {"inlineData": "not a file", "more": 1}).text) == {"inlineData": "not a file", "more": 1}
+
+
 def test_what_cannot_be_told_is_an_error_for_the_model() -> None:
-    for value in (PNG, object(), ValueError("no water")):
+    for value in (object(), ValueError("no water")):
         result = function_response(CALL, value)
         assert result.is_error
         assert "tides failed" in result.text or "cannot be written" in result.text

@@ -106,7 +106,7 @@ def test_a_file_is_read_by_what_it_holds_and_the_session_keeps_the_bytes(tmp_pat
         ("anthropic/claude-opus-5", dm.Media(WAV), ["anthropic/claude-opus-5", "audio/wav", "images, PDFs"]),
         ("anthropic/claude-opus-5", dm.FileRef.of("gs://b/a.png"), ["cannot fetch image/png from gs://b/a.png"]),
         ("openai/gpt-4.1", dm.FileRef.of("https://e.org/a.pdf"), ["cannot fetch application/pdf"]),
-        ("gemini/gemini-3.8-flash", b"GIF89a" + bytes(9), ["image/gif"]),
+        ("gemini/gemini-3.8-flash", b"GIF89a" + bytes(9), ["image/gif", "images (PNG, JPEG, WEBP, HEIC, HEIF), PDFs, sounds"]),
         ("gemini/gemini-3.8-flash", dm.Media(b"PK", "application/zip"), ["application/zip", "images, PDFs, sounds, videos"]),
     ],
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.providers.connect import connect
 from dragoman.providers.retry import Retry, RetryPolicy
 from dragoman.testing.script_steps import CallStep as NativeCall
 from dragoman.testing.script_steps import Cite, CutStep, Finish, Say, Step, Think, answer
@@ -123,6 +124,18 @@ def test_over_gemini_the_guidance_of_fenced_json_is_the_first_user_content() -> 
     assert request.system == "Be brief."
     assert request.messages == (user(render_prompt(TOOLS, "fenced_json")), user("Read a.txt."))
     assert provider.rewrite_request(ask()).messages[0] is request.messages[0]
+
+
+def test_where_the_guidance_stands_is_decided_by_dialect_and_protocol_unless_it_is_set() -> None:
+    def places(model: str, **options: Any) -> bool:
+        sent = TextTools(connect(model, key="sk-test"), TextOptions(**options)).rewrite_request(ask())
+        return "Available tools" in sent.system or "read_file" in sent.system
+
+    assert not places("gemini/gemini-2.5-pro", dialect="fenced_json")
+    assert places("openai/gpt-4.1", dialect="fenced_json")
+    assert places("gemini/gemini-2.5-pro", dialect="hermes")
+    assert places("gemini/gemini-2.5-pro", dialect="fenced_json", place="system")
+    assert not places("openai/gpt-4.1", dialect="hermes", place="user")
 
 
 def test_without_tools_nothing_is_told_of_any() -> None:

@@ -32,6 +32,7 @@ from dragoman.messages import (
     map_text_parts,
     merge_assistant_text,
     part_to_string,
+    repair,
     request_text,
     response_text,
     to_messages,
@@ -148,6 +149,28 @@ def test_curation_keeps_the_user_and_drops_a_bad_run_whole() -> None:
     history = [user("1"), assistant("a"), assistant(""), user("2"), assistant("b"), user("3"), assistant()]
     assert curated(history) == (user("1"), user("2"), assistant("b"), user("3"))
     assert curated([]) == ()
+
+
+def test_a_history_in_dicts_is_checked_and_curated_like_one_of_ours() -> None:
+    """As the documents' validateHistory and extractCuratedHistory take it (D2)."""
+    history = [
+        {"role": "user", "parts": [{"text": "1"}]},
+        {"role": "model", "parts": [{"text": ""}]},
+        {"role": "user", "content": "2"},
+        {"role": "assistant", "content": "b"},
+        {"role": "model", "parts": [{"text": "c"}]},
+    ]
+    check_roles(history)
+    assert curated(history) == (user("1"), user("2"), assistant("b"), assistant("c"))
+    assert merge_assistant_text(history[3:]) == (assistant("bc"),)
+    assert request_text(iter(history)) == "12bc"
+    assert [is_valid(message) for message in history] == [True, False, True, True, True]
+    assert not is_valid({"role": "model", "parts": []})
+    assert repair(history[:1]).messages == (user("1"),)
+    for wrong in ({"role": "robot", "parts": [{"text": "1"}]}, {"mood": "calm"}):
+        for read in (check_roles, curated, merge_assistant_text, request_text, repair):
+            with pytest.raises(InputError, match=r"role 'robot'|the keys mood"):
+                read([wrong])
 
 
 def test_a_thought_has_a_subject_and_a_description() -> None:

@@ -8,12 +8,13 @@ empty call ids → unique ones. Correct messages come back as the same objects, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from dragoman.values.messages import Message, Part, Text, ToolCall, ToolResult, unique_id
-from dragoman.values.parts import INTERRUPTED
+from dragoman.values.parts import INTERRUPTED, as_messages
 
 OPENING = "(The beginning of this conversation is not shown.)"
 CONTINUE = "Continue."
@@ -27,8 +28,9 @@ class Repaired(msgspec.Struct, frozen=True):
     """What was changed and why, one line each, for the plan of a request."""
 
 
-def repair(messages: Sequence[Message]) -> Repaired:
-    """Pure and idempotent."""
+def repair(messages: Iterable[Message | Mapping[str, Any]]) -> Repaired:
+    """Repair a history: ours, or one in dicts of another API. Pure and idempotent."""
+    messages = as_messages(messages)
     notes: list[str] = []
     renamed = [_with_unique_calls(message, seen) for seen in [set[str]()] for message in messages]
     for before, after in zip(messages, renamed, strict=True):

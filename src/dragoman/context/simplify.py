@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -11,6 +12,7 @@ from dragoman.context.prune import THE_RULE, prune_outdated
 from dragoman.context.settings import PruneRule
 from dragoman.context.view import PLACEHOLDER
 from dragoman.values.errors import InputError
+from dragoman.values.messages import is_list
 from dragoman.words import say
 
 _FIELDS = ("role", "timestamp", "messageStatus", "content")
@@ -33,10 +35,10 @@ def simplify_outdated_results(
     `messageStatus`. A tool's message is a command's if its content is a JSON object with `stdout`, `stderr` or `exitCode`. It is replaced
     if it is older than 15 minutes, not among the five newest of any tool, and no error: it does not begin with `Error:`, its status is not
     `error`, nothing was written to stderr, and the exit code, if there is one, is 0. Everything else about a message stays. One without a
-    timestamp, or with one that is no number, stays as it is, as does one from the future: a clock that went back makes nothing outdated.
+    timestamp stays as it is, as does one from the future: a clock that went back makes nothing outdated.
 
-    The messages given are never changed. `now_ms`: the clock, unless told. Raises InputError for what is no message, and where a time is
-    in seconds.
+    The messages given are never changed. `now_ms`: the clock, unless told. A line of the log says how many were shortened. Raises
+    InputError for what is no message, for results as other APIs write them, and where a time is a text or in seconds.
     """
     if isinstance(messages, Mapping) or not isinstance(messages, Iterable):
         raise InputError(say("context.not_messages", kind=type(messages).__name__))
@@ -45,10 +47,12 @@ def simplify_outdated_results(
         _require_message(message, place, now)
 
     copies = [deepcopy(dict(message)) for message in given]
-    for position in prune_outdated([{name: message.get(name) for name in _FIELDS} for message in given], now, rule):
-        content = copies[position]["content"]
-        if not isinstance(content, str) or len(content) > len(placeholder):
-            copies[position]["content"] = placeholder
+    outdated = prune_outdated([{name: message.get(name) for name in _FIELDS} for message in given], now, rule)
+    shortened = [place for place in outdated if len(str(copies[place]["content"])) > len(placeholder)]
+    for place in shortened:
+        copies[place]["content"] = placeholder
+    if shortened:
+        logging.getLogger("dragoman.context").info("%s", say("context.log_simplified", count=len(shortened), messages=len(given)))
     return copies
 
 
@@ -63,8 +67,26 @@ def _checked_now(now_ms: float | None) -> float:
 def _require_message(message: object, place: int, now: float) -> None:
     if not isinstance(message, Mapping):
         raise InputError(say("context.not_a_message", place=place, kind=type(message).__name__))
+    if found := _result_elsewhere(message):
+        raise InputError(say("context.foreign_result", place=place, found=found))
     at = message.get("timestamp")
+    if message.get("role") == "tool" and isinstance(at, str):
+        raise InputError(say("context.time_in_words", place=place, timestamp=repr(at)))
     if message.get("role") != "tool" or isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < float("inf"):
         return
     if max(at, now) > _IN_MS and max(at, now) > _APART * min(at, now):
         raise InputError(say("context.time_in_seconds", place=place, timestamp=float(at), now=float(now)))
+
+
+def _result_elsewhere(message: Mapping[str, Any]) -> str:
+    """In which words another API puts a tool's result into this message; empty: in none."""
+    parts = [*_dicts(message.get("parts")), *_dicts(message.get("content"))]
+    if any("functionResponse" in part or "function_response" in part for part in parts):
+        return "functionResponse"
+    if any(part.get("type") == "tool_result" for part in parts):
+        return "tool_result"
+    return "function_call_output" if message.get("type") == "function_call_output" else ""
+
+
+def _dicts(items: Any) -> list[Mapping[str, Any]]:
+    return [item for item in items if isinstance(item, Mapping)] if is_list(items) else []

@@ -181,6 +181,8 @@ class Agent(BetweenRuns, Generic[D, T]):
         message = None if prompt is None else prompt_message(prompt)
         if message is not None and not message.text.strip() and all(isinstance(part, Text | Thought) for part in message.parts):
             raise InputError(say("loop.empty_prompt"))
+        if message is not None and message.results:
+            raise InputError(say("loop.prompt_of_results", results=", ".join(each.name or each.call_id for each in message.results)))
         if message is not None:
             message = self._session.take_media(message)
         typed = self._typed_answer(output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from dragoman.loop.assembly import assemble
@@ -14,10 +14,12 @@ from dragoman.providers.offline import OfflineProvider
 from dragoman.tools.job import CallReport
 from dragoman.tools.scheduler import Scheduler
 from dragoman.values.calls import Tool
+from dragoman.values.errors import InputError, shown
 from dragoman.values.events import ToolCallRequested, TurnEvent
-from dragoman.values.messages import Message, ToolCall, unique_id
-from dragoman.values.parts import used_call_ids
+from dragoman.values.messages import Message, ToolCall, is_list, unique_id
+from dragoman.values.parts import to_messages, used_call_ids
 from dragoman.values.profile import Profile
+from dragoman.words import say
 
 
 class CallScheduler:
@@ -49,14 +51,15 @@ class CallScheduler:
         """The record of all calls and their results."""
         return self._harness.session.history
 
-    async def run(self, calls: Sequence[ToolCall], *, client_initiated: bool = False) -> tuple[CallReport, ...]:
-        """Carry out these calls. The reports come back in call order, and a call that failed has one too; `report.result` is for the model.
+    async def run(self, calls: Iterable[ToolCall | Mapping[str, Any]], *, client_initiated: bool = False) -> tuple[CallReport, ...]:
+        """Carry out these calls: ours, or `functionCall`, `tool_calls` and `tool_use` as the services write them. Raises InputError for
+        anything else. The reports come back in call order, and a call that failed has one too; `report.result` is for the model.
 
         `client_initiated` says that a person asked for them and not the model (the documents' isClientInitiated): they are told so.
         """
         history, taken = self.history, used_call_ids(self.history.view.messages)
         numbered: list[ToolCall] = []
-        for call in calls:
+        for call in _calls_of(calls):
             fresh = unique_id(call.id, taken)
             taken.add(fresh)
             numbered.append(call if fresh == call.id else ToolCall(fresh, call.name, call.arguments, call.opaque))
@@ -84,6 +87,18 @@ class CallScheduler:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _calls_of(given: Iterable[ToolCall | Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    items: tuple[Any, ...] = tuple(given) if is_list(given) else (given,)
+    if all(isinstance(item, ToolCall) for item in items):
+        return items
+    calls: tuple[ToolCall, ...] = ()
+    if not any(item is None or isinstance(item, str | int) for item in items):
+        calls = tuple(call for message in to_messages(items, "assistant") for call in message.calls)
+    if len(calls) < len(items):
+        raise InputError(say("loop.not_calls", given=shown(given)))
+    return calls
 
 
 def _ignore(event: TurnEvent) -> None:

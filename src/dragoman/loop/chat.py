@@ -236,7 +236,10 @@ class Chat(BetweenRuns):
         """Append what a service's own call history has beyond this conversation, and return it (the documents'
         automaticFunctionCallingHistory). Raises InputError where the two depart from each other."""
         self._session.work.require_none()
-        return self.history.merge(messages)
+        added = self.history.merge(messages)
+        for message in added:
+            self._session.keep_bytes((*message.parts, *(part for result in message.results for part in result.content)))
+        return added
 
     @property
     def estimated_tokens(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from dragoman.base import late_types
 from dragoman.loop.closing import record_stopped, take_back
 from dragoman.loop.conditions import tell_surroundings
 from dragoman.loop.configuring import configure
+from dragoman.loop.given_results import assign_results
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.options import RunOptions
@@ -22,7 +23,7 @@ from dragoman.loop.watching import call_in
 from dragoman.values.calls import prompt_at_work
 from dragoman.values.errors import Cancelled, ContextOverflow, InputError, Refused
 from dragoman.values.events import Retrying, ToolModeChanged, TurnEvent, UserCancelled
-from dragoman.values.messages import FinishReason, Message, Response, ToolCall, ToolResult
+from dragoman.values.messages import Blob, FinishReason, Message, Response, ToolCall, ToolResult
 from dragoman.values.record import Entry
 from dragoman.values.usage import Usage
 from dragoman.words import say
@@ -148,7 +149,7 @@ class ChatTurn:
         harness, session, history = self._harness, self._harness.session, self._harness.session.history
         prompt_at_work.set(f"{session.id}#{len(history.entries)}")
         results, said = part_results(self._message)
-        open_calls = require_results(history, results)
+        answered = require_results(history, results)
         await harness.connect_early()
         if session.log is not None:
             session.log.begin(session, harness.directories)
@@ -157,8 +158,10 @@ class ChatTurn:
             self._emit(ToolModeChanged("text", dialect))
         configure(harness, self._options)
         harness.tell_left_out(self._emit, self._options.search)
-        for call in open_calls:
-            harness.ledger.finish_tool(result := results[call.id], "failed" if result.is_error else "finished")
+        if media := [part for result in answered.values() for part in result.content if isinstance(part, Blob)]:
+            await asyncio.to_thread(session.keep_bytes, media)  # or a session that is gone on with would miss them
+        for result in answered.values():
+            harness.ledger.finish_tool(result, "failed" if result.is_error else "finished")
         if said is not None and history.view.messages[-1:] != (said,):  # the same once more, as after a failure, is not said twice
             if not results:
                 await tell_surroundings(harness)
@@ -197,25 +200,24 @@ class ChatTurn:
         self._events.put_nowait(event)
 
 
-def part_results(message: Message | None) -> tuple[dict[str, ToolResult], Message | None]:
-    """The results in a message by the ids of their calls, and the rest of it."""
+def part_results(message: Message | None) -> tuple[tuple[ToolResult, ...], Message | None]:
+    """The results in a message, and the rest of it."""
     if message is None:
-        return {}, None
-    results = {result.call_id: result for result in message.results}
+        return (), None
     said = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    return results, Message("user", said) if said else None
+    return message.results, Message("user", said) if said else None
 
 
-def require_results(history: History, results: dict[str, ToolResult]) -> Sequence[ToolCall]:
-    """The open calls, each of which has one of these results. Raises InputError where one is missing or belongs to no call."""
+def require_results(history: History, given: Iterable[ToolResult]) -> dict[str, ToolResult]:
+    """The results of the open calls, by the ids of these. Raises InputError where one is missing or belongs to no call."""
     open_calls = history.view.open_calls
+    results, strange = assign_results(open_calls, given)
     if missing := [call for call in open_calls if call.id not in results]:
         raise InputError(say("loop.calls_without_results", calls=_named(missing)))
-    known = {call.id for call in open_calls}
-    if strange := [result for result in results.values() if result.call_id not in known]:
+    if strange:
         names = ", ".join(f"{result.name} ({result.call_id})" for result in strange)
         raise InputError(say("loop.results_without_calls", results=names))
-    return open_calls
+    return results
 
 
 def _named(calls: Iterable[ToolCall]) -> str:

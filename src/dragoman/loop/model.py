@@ -153,16 +153,15 @@ class Models:
     def in_text(self, model: Model, dialect: str = "") -> Model:
         """With tools as text, whatever was wrapped around it before. The dialect: named, configured, the profile's, the default."""
         from dragoman.text_tools.dialect import DEFAULT
-        from dragoman.text_tools.options import TextOptions, place_for
+        from dragoman.text_tools.options import TextOptions
         from dragoman.text_tools.wrapper import TextTools
 
         self.found_dialect = ""
         provider = model.provider.provider if isinstance(model.provider, TextTools) else _native(model.provider)
         options, profile = self._text or TextOptions(), model.profile
         chosen = dialect or (options.dialect if options.dialect != DEFAULT else profile.dialect or DEFAULT)
-        protocol = provider.deployment.protocol if provider.deployment is not None else ""
         is_thinking = options.is_thinking or (profile.opens_thinking and profile.tools == "text")  # else the provider has read it
-        wrapped = msgspec.structs.replace(options, dialect=chosen, place=place_for(chosen, protocol), is_thinking=is_thinking)
+        wrapped = msgspec.structs.replace(options, dialect=chosen, is_thinking=is_thinking)
         return Model(TextTools(provider, wrapped), model.name)
 
     def mapping_for(self, model: Model) -> NameMapping:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.context.repair import repair
+from dragoman.loop.given_results import assign_results
 from dragoman.loop.harness import Harness
 from dragoman.loop.merging import checked
 from dragoman.loop.session import VERSIONS
@@ -69,10 +70,11 @@ def add_messages(harness: Harness, messages: Iterable[Message]) -> None:
         session.log.begin(session, harness.directories)
     for message in given:
         session.keep_bytes(message.parts)
-        for result in message.results:
+        results, strange = assign_results(history.view.open_calls, message.results)
+        if strange:
+            raise InputError(say("loop.results_without_calls", results=", ".join(f"{each.name} ({each.call_id})" for each in strange)))
+        for result in results.values():
             session.keep_bytes(result.content)
-            if all(call.id != result.call_id for call in history.view.open_calls):
-                raise InputError(say("loop.results_without_calls", results=f"{result.name} ({result.call_id})"))
             history.finish_tool(result, "failed" if result.is_error else "finished")
         said = tuple(part for part in message.parts if not isinstance(part, ToolResult))
         if not said and message.results:

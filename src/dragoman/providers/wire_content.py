@@ -121,14 +121,20 @@ def media_fault(part: Blob | FileRef, to: Destination, carried: Carried) -> str:
         case "address":
             return say("providers.media_not_fetched", model=model, uri=part.uri if isinstance(part, FileRef) else "", mime=part.mime)
         case _:
-            return say("providers.media_not_taken", model=model, mime=part.mime, takes=_kinds(to.profile, carried))
+            return say("providers.media_not_taken", model=model, mime=part.mime, takes=_kinds(to.profile, carried, part.mime))
 
 
-def _kinds(profile: Profile, carried: Carried) -> str:
+def _kinds(profile: Profile, carried: Carried, refused: str) -> str:
+    """What is taken, in words; of the kind of what was refused, the formats."""
     kinds = {"images": profile.images, "pdfs": profile.pdfs, "sounds": profile.audio, "videos": profile.video}
     beginnings = {"images": "image/", "pdfs": "application/pdf", "sounds": "audio/", "videos": "video/"}
-    taken = [kind for kind, can in kinds.items() if can and any(each.startswith(beginnings[kind]) for each in carried.data)]
-    return ", ".join(say(f"providers.takes_{kind}") for kind in taken) or say("providers.takes_text")
+    taken = []
+    for kind, beginning in beginnings.items():
+        formats = [each.removeprefix(beginning).upper() for each in carried.data if each.startswith(beginning)]
+        if kinds[kind] and formats:
+            named = f" ({', '.join(formats)})" if all(formats) and refused.startswith(beginning) else ""
+            taken.append(say(f"providers.takes_{kind}") + named)
+    return say("providers.takes_next").join(taken) or say("providers.takes_text")
 
 
 def result_text(result: ToolResult) -> str:

@@ -18,8 +18,8 @@ class TextOptions(msgspec.Struct, frozen=True):
 
     dialect: str = DEFAULT
     """How calls are written: one of `dialects()`."""
-    place: Literal["system", "user"] = "system"
-    """Where the tools are described: in the system message, or in the first user message. See `place_for`."""
+    place: Literal["auto", "system", "user"] = "auto"
+    """Where the tools are described: in the system message, or in the first user message. "auto": see `place_for`."""
     preserve_context: bool = True
     """Keep the text beside calls; False drops it, as some services with native calls do. Text is then shown when the answer is complete:
     only then is it known whether it stands beside a call."""
@@ -33,6 +33,10 @@ class TextOptions(msgspec.Struct, frozen=True):
     model_mapping: Mapping[str, NameMapping] = {}
     """Tables for single models, by a pattern for `model` or `deployment/model`: `qwen*`. A later table comes before an earlier one, and
     all of them before `mapping`."""
+
+    def place_over(self, protocol: str) -> Literal["system", "user"]:
+        """Where the tools are described in requests of this protocol."""
+        return place_for(self.dialect, protocol) if self.place == "auto" else self.place
 
     def mapping_for(self, deployment: str, model: str) -> NameMapping:
         """The names of one model: the tables whose pattern it fits, over those for any model."""

@@ -47,6 +47,7 @@ class TextTools(WrappingProvider):
         super().__init__(provider)
         self.options = options or TextOptions()
         self._dialect = _dialect_name(self.options.dialect)
+        self._place = self.options.place_over(provider.deployment.protocol if provider.deployment is not None else "")
         self._memos: dict[tuple[str, bool], PerMessage[Message]] = {}
         self._prompt = _OncePerTools(lambda tools: render_prompt(tools, self.dialect))
         self._bound_prompt = _OncePerTools(render_bound_prompt)
@@ -92,7 +93,7 @@ class TextTools(WrappingProvider):
         system = request.system
         if is_bound:
             system = "\n\n".join(text for text in (system, self._bound_prompt(request.tools)) if text.strip())
-        elif request.tools and self.options.place == "user":
+        elif request.tools and self._place == "user":
             messages.insert(0, self._first_message(request.tools))
         elif request.tools:
             system = "\n\n".join(text for text in (system, self._prompt(request.tools)) if text.strip())

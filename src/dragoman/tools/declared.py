@@ -43,6 +43,8 @@ def read_declarations(tool: ToolSpec | Mapping[str, Any]) -> tuple[ToolSpec, ...
     listed = tool.get("functionDeclarations", tool.get("function_declarations"))
     if isinstance(listed, (list, tuple)):
         return tuple(spec for each in listed for spec in read_declarations(_mapping(each)))
+    if search := next((each for each in (*tool, tool.get("type")) if str(each).startswith(_SEARCHES)), None):
+        raise InputError(say("tools.search_is_no_tool", given=repr(search)))
     inner = tool.get("function")
     body = inner if isinstance(inner, Mapping) else tool
     name, description = body.get("name"), body.get("description", "")
@@ -58,5 +60,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value
 
 
+_SEARCHES = ("googleSearch", "google_search", "web_search")
+"""How the services begin the name of their own search."""
 _PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -15,7 +15,7 @@ from dragoman.values.calls import Later, TakesOver, ToolOutput, run_at_work
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Media, Text, ToolCall, ToolResult
-from dragoman.values.parts import NO_OUTPUT
+from dragoman.values.parts import NO_OUTPUT, to_parts
 from dragoman.words import say
 
 HANDED_OVER = "The conversation is handed over: you go on with it from here."
@@ -65,7 +65,8 @@ def function_response(call: ToolCall, value: object, *, blobs: BlobStore | None 
     """Turn what a tool returned into the result that a model is sent (the documents' convertToFunctionResponse): a text, a list of texts,
     images and files, bytes of an image or a PDF, `Media`, or anything that JSON can say.
 
-    Bytes are kept in `blobs`: `chat.blobs`, where a chat sends the result. An exception becomes an error for the model.
+    Dicts with `inlineData` or `fileData` are the image or the file that they are for Gemini's API. Bytes are kept in `blobs`, or, where
+    none is given, on the result itself until it is sent. An exception becomes an error for the model.
     """
     if isinstance(value, BaseException):
         output = results.exception_output(value, call.name)
@@ -77,11 +78,19 @@ def function_response(call: ToolCall, value: object, *, blobs: BlobStore | None 
 
 def _has_media(value: object) -> bool:
     items = value if isinstance(value, (list, tuple)) else (value,)
-    return any(isinstance(item, Media) or _is_image(item) for item in items)
+    return any(isinstance(item, Media) or _is_image(item) or _is_media_dict(item) for item in items)
 
 
 def _is_part(value: object) -> bool:
-    return isinstance(value, Text | Blob | FileRef | Media) or _is_image(value)
+    return isinstance(value, Text | Blob | FileRef | Media) or _is_image(value) or _is_media_dict(value)
+
+
+def _is_media_dict(value: object) -> bool:
+    """`{"inlineData": {…}}` or `{"fileData": {…}}`, as Gemini's API has an image or a file."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
+    ((key, inner),) = value.items()
+    return key in ("inlineData", "inline_data", "fileData", "file_data") and isinstance(inner, Mapping)
 
 
 def _is_image(value: object) -> bool:
@@ -98,6 +107,9 @@ def _to_part(value: object, keep: Keep) -> Text | Blob | FileRef:
         return value
     if isinstance(value, Media) or _is_image(value):
         return keep(value if isinstance(value, Media) else Media(value))  # type: ignore[arg-type]
+    if _is_media_dict(value):
+        (part,) = to_parts(value)  # type: ignore[arg-type]
+        return keep(Media(part.data or b"", part.mime)) if isinstance(part, Blob) else part  # type: ignore[return-value]
     return Text(_text(value))
 
 
@@ -109,9 +121,11 @@ def _keep(media: Media) -> Blob:
 
 
 def _keep_in(blobs: BlobStore | None, media: Media) -> Blob:
-    if blobs is None:
-        raise InputError(say("tools.media_without_store"))
-    return keep_media(blobs, media)
+    if blobs is not None:
+        return keep_media(blobs, media)
+    from dragoman.values.media import read_media
+
+    return read_media(media)
 
 
 def _text(value: object) -> str:

@@ -117,7 +117,9 @@ class _Reader:
         elif "parts" in fields:
             self._add(self._role, self._read_all(fields.items("parts"), where, "assistant" if self._role == "assistant" else "user"))
             fields.close()
-        elif key := next((key for key in _REQUESTS if key in fields), ""):
+        elif item.get("type") == "function" and "function" in fields:
+            self._add("assistant", [self._tool_call(fields)], joins="answer")
+        elif "type" not in fields and (key := next((key for key in _REQUESTS if key in fields), "")):
             fields.refuse("values.api_request", key=key)
         elif is_part(item):
             self._loose.extend(self._read_all((item,), where, self._role))

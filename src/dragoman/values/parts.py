@@ -69,9 +69,9 @@ def part_to_string(content: Content | Iterable[Content], *, verbose: bool = Fals
             return "".join(part_to_string(item, verbose=verbose) for item in content)
 
 
-def request_text(messages: Iterable[Message]) -> str:
+def request_text(messages: Iterable[Message | Mapping[str, Any]]) -> str:
     """All text of a conversation, joined, for logging a request."""
-    return "".join(message.text for message in messages)
+    return "".join(message.text for message in as_messages(messages))
 
 
 def response_text(response: Response | Message) -> str:
@@ -155,11 +155,14 @@ def tool_result(call: ToolCall, *content: Content, is_error: bool = False) -> To
 
 
 def prompt_message(content: Content | Iterable[Content]) -> Message:
-    """What a person says, as one message. Raises InputError for a message in it that is not the user's: its role would be lost."""
+    """What a person says, as one message. Raises InputError for a message in it that is not the user's, because its role would be lost,
+    and for a call: only the model calls."""
     messages = to_messages(content)
     check_roles(messages)
     if any(message.role != "user" for message in messages):
         raise InputError(say("values.prompt_of_assistant"))
+    if calls := [part.name for message in messages for part in message.parts if isinstance(part, ToolCall)]:
+        raise InputError(say("values.prompt_of_calls", calls=", ".join(calls)))
     if len(messages) == 1:
         return messages[0]
     return Message("user", tuple(part for message in messages for part in message.parts))
@@ -194,18 +197,24 @@ def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tu
     return tuple(messages)
 
 
-def check_roles(messages: Iterable[Message], first: int = 0) -> None:
+def as_messages(given: Iterable[Message | Mapping[str, Any]]) -> Sequence[Message]:
+    """A history as it is, or read with `to_messages` where it was written otherwise: as dicts of another API."""
+    given = given if isinstance(given, Sequence) else tuple(given)
+    return given if all(isinstance(each, Message) for each in given) else to_messages(given)  # type: ignore[return-value]
+
+
+def check_roles(messages: Iterable[Message | Mapping[str, Any]], first: int = 0) -> None:
     """Raises InputError for a message with any other role than the user's or the assistant's. `first` is the position of the first one."""
-    for position, message in enumerate(messages, first):
+    for position, message in enumerate(as_messages(messages), first):
         if message.role not in ("user", "assistant"):
             instead = say(INSTEAD_OF_ROLE.get(message.role, "values.role_of_user"))
             raise InputError(say("values.wrong_role", role=message.role, position=position, instead=instead))
 
 
-def merge_assistant_text(messages: Iterable[Message]) -> tuple[Message, ...]:
+def merge_assistant_text(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
     """Merge adjacent text-only assistant messages. The given messages are not changed."""
     merged: list[Message] = []
-    for message in messages:
+    for message in as_messages(messages):
         if merged and _is_text_only(message) and _is_text_only(merged[-1]):
             merged[-1] = Message("assistant", merge_text(merged[-1].parts + message.parts))
         else:
@@ -229,8 +238,10 @@ def says_something(message: Message) -> bool:
     return any(part.text.strip() if isinstance(part, Text) else not isinstance(part, Thought) for part in message.parts)
 
 
-def is_valid(message: Message) -> bool:
+def is_valid(message: Message | Mapping[str, Any]) -> bool:
     """Whether an answer may be sent back: it has parts, and either a call or no empty text."""
+    if not isinstance(message, Message):
+        return bool(read := to_messages(message)) and all(map(is_valid, read))
     if not message.parts:
         return False
     if message.calls:
@@ -238,11 +249,11 @@ def is_valid(message: Message) -> bool:
     return all(part.text != "" for part in message.parts if isinstance(part, Text))
 
 
-def curated(messages: Sequence[Message]) -> tuple[Message, ...]:
+def curated(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
     """The valid part of a foreign history: user messages stay, a run of assistant messages is dropped if any of it is invalid."""
     kept: list[Message] = []
     run: list[Message] = []
-    for message in messages:
+    for message in as_messages(messages):
         if message.role == "assistant":
             run.append(message)
             continue

@@ -108,6 +108,9 @@ TEXTS = {
     "loop.calls_without_results": "these calls wait for their results: {calls}; send dm.tool_result(call, …) for each, "
     "or run them with chat.run_calls()",
     "loop.results_without_calls": "no call waits for these results: {results}; send a result once, under the id of its call",
+    "loop.prompt_of_results": "a prompt holds the result of a call ({results}), but an agent carries its calls out itself; "
+    "to carry them out yourself, send it with dragoman.chat.Chat",
+    "loop.not_calls": "{given} holds something that is no call: give dragoman.ToolCall(id, name, arguments), as answer.calls has them",
     "loop.turn_is_over": "a turn is iterated once; make another with chat.turn(…)",
     "loop.history_twice": "the session that is gone on with has a conversation already; give `history` to a new one, "
     "or call set_history to replace it",

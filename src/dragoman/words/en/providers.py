@@ -108,6 +108,7 @@ TEXTS = {
     "providers.keyring_none": "this system has no keyring",
     "providers.keyring_forgets": "the keyring did not give the key back",
     "providers.keyring_failed": "the keyring failed: {kind}",
+    "providers.takes_next": ", ",
     "providers.takes_images": "images",
     "providers.takes_pdfs": "PDFs",
     "providers.takes_sounds": "sounds",

@@ -11,6 +11,7 @@ TEXTS = {
     # --- registering tools
     "tools.unknown_builtin": "there is no built-in tool called {name!r}; choose from {known}",
     "tools.not_a_declaration": 'this declares no tool: {given}; write {{"name": …, "description": …, "parameters": {{…}}}}, or a ToolSpec',
+    "tools.search_is_no_tool": "{given} is the service's own search and no tool that is declared; write search='grounding' instead",
     "tools.wrong_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
     "tools.name_taken": "there is already a tool called {name!r}; give it another name, or pass replace=True",
     "tools.parameters_not_json": "the parameters of tool {name!r} are not JSON: {reason}",
@@ -28,7 +29,6 @@ TEXTS = {
     "tools.function_annotations": "the annotations of {name} cannot be read: {reason}",
     "tools.function_timeout": "timeout_s of {name} is {given!r}; give the seconds it may take, more than 0",
     "tools.function_contexts": "{name} takes a ToolContext twice ({parameters}); one is enough",
-    "tools.media_without_store": "it holds bytes, and nothing says where to keep them; pass blobs=chat.blobs",
     "tools.media_outside": "it returned an image or a file, and outside a run there is no session that could keep it",
     # --- tools of another program
     "tools.discovery_two_commands": "discovering tools needs two commands: one that lists them and one that calls them",

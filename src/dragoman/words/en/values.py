@@ -11,6 +11,8 @@ TEXTS = {
     "values.not_content": "{given} cannot be said to a model: give a text, a part such as dragoman.Blob, a message, or a list of these",
     "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; put earlier messages into a "
     "History and give it to the agent (session=)",
+    "values.prompt_of_calls": "a prompt is what the user says, but there is a call in it ({calls}), and only the model calls; "
+    "give a whole history as history= of a Chat, or with set_history",
     "values.no_schema": "{type} has no JSON Schema ({reason}): use a msgspec Struct, a dataclass, a TypedDict, a pydantic model or a "
     "JSON Schema",
     "values.role_of_model": "The model's own messages have the role assistant",

@@ -107,6 +107,7 @@ TEXTS = {
     "providers.keyring_none": "此系统没有密钥环",
     "providers.keyring_forgets": "密钥环没有交回密钥",
     "providers.keyring_failed": "密钥环失败：{kind}",
+    "providers.takes_next": "、",
     "providers.takes_images": "图片",
     "providers.takes_pdfs": "PDF",
     "providers.takes_sounds": "声音",

@@ -11,6 +11,7 @@ TEXTS = {
     # --- registering tools
     "tools.unknown_builtin": "没有叫 {name!r} 的内置工具；可选 {known}",
     "tools.not_a_declaration": '这不是工具声明：{given}；请写 {{"name": …, "description": …, "parameters": {{…}}}}，或使用 ToolSpec',
+    "tools.search_is_no_tool": "{given} 是服务自带的搜索，不是可以声明的工具；请改写为 search='grounding'",
     "tools.wrong_name": "无效的工具名称 {name!r}：请用 1–64 个字母、数字、_ 或 -，以字母或 _ 开头",
     "tools.name_taken": "已有叫 {name!r} 的工具；请换个名称，或传入 replace=True",
     "tools.parameters_not_json": "工具 {name!r} 的参数不是 JSON：{reason}",
@@ -27,7 +28,6 @@ TEXTS = {
     "tools.function_annotations": "无法读取 {name} 的注解：{reason}",
     "tools.function_timeout": "{name} 的 timeout_s 是 {given!r}；请给出大于 0 的秒数",
     "tools.function_contexts": "{name} 两次接受 ToolContext（{parameters}）；一个就够了",
-    "tools.media_without_store": "其中有字节数据，但没有说明保存在哪里；请传入 blobs=chat.blobs",
     "tools.media_outside": "它返回了图片或文件，而在运行之外没有可保存它的会话",
     # --- tools of another program
     "tools.discovery_two_commands": "发现工具需要两个命令：一个列出工具，一个调用工具",
