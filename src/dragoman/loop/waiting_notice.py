@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard
 
+from dragoman.context.cache import Cache
+from dragoman.context.view import View
 from dragoman.loop.room import Emit
 from dragoman.values.events import NoticeGiven
 from dragoman.values.record import Pruned
 from dragoman.words import say
 
 if TYPE_CHECKING:
-    from dragoman.context.cache import Cache
     from dragoman.context.decide import Decision, Waiting
-    from dragoman.context.view import View
     from dragoman.loop.history import History
 
     Decide = Callable[[View, int, Cache], Decision]
@@ -46,9 +46,6 @@ class WaitingNotice:
         """Whether as much waited before one of the last requests of an earlier process, or results that waited were let go."""
         if self._earlier is None:
             return False
-        from dragoman.context.cache import Cache
-        from dragoman.context.view import View
-
         calls = {call.seq: call for call in self._history.cache.calls if call.seq <= self._earlier.seq}
         looked_at = {seq: calls[seq] for seq in list(calls)[-LOOKED_AT:]}
         view, cache = View(), Cache()
