@@ -37,7 +37,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check release-check fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
+.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check release-check site fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -108,6 +108,17 @@ install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as
 release-check: $(DEV) ## Build what would be published, check it, and install it from an index on this machine with every Python found here
 	$(BIN)/python -m checks.release
 
+SITE := $(VENV)/.ready-site
+
+site: $(SITE) ## Build the documentation as a site with search and an API reference, in build/site
+	$(BIN)/python -m checks.site
+
+# Beside what the tests need: a set-up of the tests takes it away again, and this brings it back.
+$(SITE): $(DEV) requirements/docs.txt
+	@echo 'Installing what the site is built with'
+	@$(UV_PIP) install $(INTO) --require-hashes --requirement requirements/docs.txt
+	@touch $@
+
 fmt: $(DEV) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -154,6 +165,7 @@ lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE
 	$(COMPILE) pyproject.toml --extra local --constraints requirements/run.txt --output-file requirements/local.txt
 	$(COMPILE) pyproject.toml --extra vertex --extra local --extra httpx --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group setup --output-file requirements/uv.txt
+	$(COMPILE) --group docs --constraints requirements/dev.txt --output-file requirements/docs.txt
 
 clean: ## Remove the environment, caches and build results
 	rm -rf $(VENV) $(VENV)-checks $(VENV)-beside build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,45 @@
+"""The documentation as a site: every page is there, and every link on it leads to one."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from checks import site
+
+
+@pytest.fixture
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(site, "PAGES", tmp_path)
+    site.make_pages()
+    return tmp_path
+
+
+def test_every_link_of_the_site_leads_somewhere(pages: Path) -> None:
+    lost: list[str] = []
+    for page in pages.rglob("*.md"):
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^()\s]+)\)", text):
+            path = target.partition("#")[0]
+            if path and not re.match(r"[a-z]+:", target) and not os.path.isfile(page.parent / path):
+                lost.append(f"{page.relative_to(pages)}: {target}")
+    assert lost == []
+
+
+def test_every_page_and_public_module_is_there_in_both_languages(pages: Path) -> None:
+    for page in (each.relative_to(site.DOCS) for each in site.DOCS.rglob("*.md")):
+        is_chinese = page.name.endswith(".zh-CN.md")
+        assert (pages / "zh" / site.chinese_name(page) if is_chinese else pages / page).is_file(), page
+        if not is_chinese and "decisions" not in page.parts:
+            assert (pages / "zh" / page).is_file(), page
+    for name in dragoman._MODULES:
+        assert f"::: dragoman.{name}" in (pages / "reference" / "python" / f"dragoman.{name}.md").read_text()
+
+
+def test_a_page_without_a_chinese_twin_says_so(pages: Path) -> None:
+    assert (pages / "zh" / "hooks.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
+    assert not (pages / "zh" / "documents.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
