@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from checks import site
 
 import dragoman
-from checks import site
 
 
 @pytest.fixture
