@@ -102,6 +102,34 @@ conformance: $(DEV) ## Fetch the official MCP conformance suite, which some test
 		--loglevel=error --fetch-retries=1 >/dev/null && touch ../../$(NODE); } || \
 		echo 'It could not be fetched (see above): its tests are skipped. Try again: make conformance' >&2
 
+# What others run us with, each in an environment of its own and at the version that it was tried with.
+OTHERS_harbor := harbor==0.24.0 atif==1.8.0
+OTHERS_inspect := inspect-ai==0.3.285 openai
+# Inspect counts tokens by a table that it fetches from the web; the wheel of litellm has it.
+ALONE_inspect := litellm==1.106.2
+NEWER = $(firstword $(foreach each,$(PYTHON) python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python),$(if \
+	$(shell $(each) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo yes),$(each))))
+PYTHON_OF_harbor = $(NEWER)
+
+$(VENV)-%/.ready: pyproject.toml
+	@echo 'Setting up $(VENV)-$*'
+	@rm -rf $(VENV)-$*
+	@$(or $(PYTHON_OF_$*),$(PYTHON)) -m venv $(VENV)-$*
+	@$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis $(OTHERS_$*)
+	@$(if $(ALONE_$*),$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(ALONE_$*))
+	@touch $@
+
+TESTS_OF = PYTHONDONTWRITEBYTECODE= $(VENV)-$(1)/bin/python -m pytest -q tests/fleet_$(1) $(ARGS)
+
+.PHONY: test-harbor test-inspect
+
+test-harbor: ## Have Harbor run us over 34 exercises, with no Docker: needs Python 3.12, bubblewrap, the registry and the exercises
+	@$(if $(NEWER),$(MAKE) --no-print-directory $(VENV)-harbor/.ready && $(call TESTS_OF,harbor),echo \
+		'Skipped: Harbor needs Python 3.12 or newer, and none was found. Name one: make test-harbor PYTHON=/path/to/python3.12')
+
+test-inspect: $(VENV)-inspect/.ready ## Have Inspect run an evaluation with us in its sandbox: needs the registry
+	$(call TESTS_OF,inspect)
+
 install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry
 	$(BIN)/python -m checks.install
 
@@ -168,7 +196,7 @@ lock: $(BASE) ## Pin the requirements anew after pyproject.toml changed; UPGRADE
 	$(COMPILE) --group docs --constraints requirements/dev.txt --output-file requirements/docs.txt
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) $(VENV)-checks $(VENV)-beside build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-* build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests benchmarks checks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BASE): requirements/uv.txt

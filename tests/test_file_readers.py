@@ -58,6 +58,7 @@ OWN = {
     "fleet/ending.py": "the kernel's files about processes",
     "fleet/folder.py": "our own list of tasks, in a private folder",
     "fleet/journal.py": "our own journal, in a private folder",
+    "fleet/own_wheel.py": "the files of our own package, and an archive that is made of them",
     "fleet/leased.py": "appends to our own file, without following a link",
     "fleet/limiter_socket.py": "a folder of our own, for the path of a socket in it",
     "fleet/placement.py": "appends to our own log",

@@ -37,7 +37,7 @@ from dragoman.words import Sentence, change_values, choose_language, in_language
 SOURCE = Path(dm.__file__).parent
 CATALOGUE = Path(words.__file__).parent
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py")) if CATALOGUE not in path.parents}
-PROGRAM = [path for path in MODULES if path.relative_to(SOURCE).parts[0] in {"app", "cli", "conversation", "plain", "tui"}]
+PROGRAM = [path for path in MODULES if path.relative_to(SOURCE).parts[0] in {"app", "cli", "conversation", "fleet", "plain", "tui"}]
 
 
 def tables() -> dict[str, str]:
