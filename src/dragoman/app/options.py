@@ -8,6 +8,7 @@ import msgspec
 
 Command = Literal[
     "run",
+    "acp",
     "models",
     "config",
     "doctor",
@@ -92,5 +93,7 @@ class Options(msgspec.Struct, frozen=True):
     scratch: str = ""
     on: str = ""
     failed: bool = False
+    sign_in: bool = False
+    """Of `acp`: store a key in the terminal, as the editor was told to."""
     help: bool = False
     version: bool = False

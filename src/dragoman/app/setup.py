@@ -22,6 +22,7 @@ from dragoman.words import choose_language, say
 if TYPE_CHECKING:
     from dragoman.app.trust import AskTrust
     from dragoman.foreign.rules import OtherRules
+    from dragoman.mcp_client.configured import ConfiguredServer
     from dragoman.providers.catalog import Catalog
 
 _SERVER_FILES = (
@@ -66,6 +67,8 @@ class Setup(msgspec.Struct, frozen=True):
     """Waits between two attempts, where a front end may cut that short."""
     wrong_files: tuple[str, ...] = ()
     """Those of the notices that are about files of other programs as a whole, for lists of what they bring."""
+    servers: tuple[ConfiguredServer, ...] = ()
+    """MCP servers that no file configures: an editor names them for a session."""
 
     @property
     def config(self) -> Config:
@@ -195,7 +198,7 @@ def may_have_plugins(setup: Setup) -> bool:
 
 def has_server_files(setup: Setup) -> bool:
     """Whether some file may configure MCP servers."""
-    if setup.config.mcp.servers or may_have_plugins(setup):
+    if setup.servers or setup.config.mcp.servers or may_have_plugins(setup):
         return True
     home = setup.env.get("HOME") or os.path.expanduser("~")
     config = setup.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")

@@ -13,7 +13,7 @@ from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line, strip_controls
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
 from dragoman.providers.auth import checked_key
-from dragoman.providers.catalog import key_variable
+from dragoman.providers.catalog import key_variable, needs_only_a_key
 from dragoman.values.errors import InputError
 from dragoman.values.profile import Deployment
 from dragoman.words import say
@@ -67,6 +67,18 @@ def _add(options: Options) -> str:
     if variable:
         lines.append(say("auth_overridden", variable=variable))
     return "\n".join(lines) + "\n"
+
+
+def sign_in(options: Options) -> str:
+    """Ask for a service and its key, as an editor has it done in a terminal."""
+    if not sys.stdin or not sys.stdin.isatty():
+        raise InputError(say("auth_no_input"))
+    known = [row.name for row in catalog_of(set_up(options)).deployments.values() if needs_only_a_key(row)]
+    try:
+        service = input(say("acp.sign_in_service", some=", ".join(known[:6]))).strip()
+    except EOFError as error:
+        raise InputError(say("auth_no_input")) from error
+    return _add(msgspec.structs.replace(options, command="auth", words=("add", service)))
 
 
 def _remove(options: Options) -> str:

@@ -44,6 +44,10 @@ def _run_on(arguments: list[str], *, is_process: bool) -> int:
         if None in (sys.stdin, sys.stdout, sys.stderr):
             hold_standard_descriptors()
         end_quietly_on_signals(arguments)
+        if arguments[:1] == ["acp"] and not {"-h", "--help", "-V", "--version", "--sign-in"}.intersection(arguments):
+            from dragoman.acp.door import greet_early
+
+            greet_early()
         _show_first_frame(arguments)
     from dragoman.cli.program import run
 

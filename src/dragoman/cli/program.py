@@ -79,6 +79,14 @@ def _run_command(options: Options) -> int:
             return _run_agent(options)
         case "sessions" if options.words[:1] == ("resume",) and len(options.words) < 3:
             return _run_agent(_resume_options(options))
+        case "acp" if options.sign_in:
+            from dragoman.cli.auth_command import sign_in
+
+            return _report(options, sign_in(options))
+        case "acp":
+            from dragoman.acp.door import serve as serve_editor
+
+            return serve_editor(options)
         case "serve-local":
             from dragoman.cli.serve_local import serve
 

@@ -163,6 +163,7 @@ COMMANDS = (
     Command("cost", "", "pages.work_slash:usage", while_running=True),
     Command("add-dir", "", "pages.settings_slash:add_directory"),
     # Of the shell alone.
+    Command("acp", "", where=SHELL),
     Command("auth", "", where=SHELL),
     Command("doctor", "", where=SHELL),
     Command("plugins", "", where=SHELL),

@@ -33,8 +33,8 @@ def ask_again(setup: Setup, ask: Callable[[FirstQuestion], str]) -> Setup | None
 
     try:
         asked = set_up(setup.options, setup.env, ask_trust=lambda trust: "yes" if ask(trust_question(trust)) == "y" else "no")
+        asked = msgspec.structs.replace(asked, choice=setup.choice, servers=setup.servers)
         problem = ask_about_offers(asked, ask)
     except EOFError:
         return None
-    asked = msgspec.structs.replace(asked, choice=setup.choice)
     return msgspec.structs.replace(asked, notices=(*asked.notices, problem)) if problem else asked

@@ -9,7 +9,7 @@ CHINESE_HELP["run"] = """\
        COMMAND | dragoman -p "PROMPT"         同上，针对 COMMAND 的输出
        dragoman COMMAND [options]             auth、models、config、doctor、sessions、context、approvals、
                                               trust、hooks、mcp、agents、skills、plugins、fleet、serve-local、
-                                              completions；见 COMMAND --help
+                                              acp、completions；见 COMMAND --help
 
   -p, --prompt TEXT        您的要求；-p 之后的内容就是提示，即使是 "--this"
   -m, --model NAME         部署/模型，见 dragoman models；默认依次为您配置的模型、已设置密钥的服务、
@@ -213,6 +213,25 @@ add 会说明是哪一种。密钥从不显示，也从不从命令行读取，�
       --config FILE        用 FILE 代替您的 config.toml
   -C, --directory DIR      路径相对于 DIR
       --lang en|zh, --no-color, --debug
+  -h, --help               本说明
+"""
+
+CHINESE_HELP["acp"] = """\
+用法： dragoman acp [选项]
+
+在标准输入和输出上使用 Agent Client Protocol，让编辑器（Zed、JetBrains、Neovim、Emacs 等）使用 Dragoman。
+此命令由编辑器启动，各编辑器的设置见 docs/editors.md。在哪个文件夹工作、使用哪个会话，由编辑器决定。
+
+  -m, --model NAME         部署/模型，见 dragoman models
+      --fallback NAME      服务一直拒绝时改用的模型；可多次给出
+      --approval MODE      plan、default、auto-edit 或 auto：新会话开始时的方式
+      --sandbox LEVEL      auto（默认）、1、2、3、off 或 external
+      --allow RULE, --deny RULE, --include DIR, --max-turns N
+                           与不带命令时相同：dragoman --help
+      --trust              信任编辑器打开的每个文件夹，不询问
+      --sign-in            在此终端中询问服务名和密钥，保存后退出
+      --config FILE        用 FILE 代替您的 config.toml
+  -C, --directory, --output-format, --lang en|zh, --no-color, --debug
   -h, --help               本说明
 """
 

@@ -11,7 +11,7 @@ usage: dragoman [options]                     a conversation in the terminal
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
                                               trust, hooks, mcp, agents, skills, plugins, fleet, serve-local,
-                                              completions; see COMMAND --help
+                                              acp, completions; see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
@@ -323,6 +323,26 @@ A variable in the environment wins over a stored key.
       --config FILE        use FILE instead of your config.toml
   -C, --directory DIR      paths are relative to DIR
       --lang en|zh, --no-color, --debug
+  -h, --help               this text
+"""
+
+ENGLISH_HELP["acp"] = """\
+usage: dragoman acp [options]
+
+Speaks the Agent Client Protocol over standard input and output, so that an editor can use Dragoman:
+Zed, JetBrains, Neovim, Emacs and others. The editor starts this command, and docs/editors.md has the
+settings of each. Which folder is worked in, and which session, the editor says.
+
+  -m, --model NAME         deployment/model, as dragoman models lists them
+      --fallback NAME      a model to go on with where the service keeps refusing; may be given several times
+      --approval MODE      plan, default, auto-edit or auto: what a new session begins with
+      --sandbox LEVEL      auto (default), 1, 2, 3, off or external
+      --allow RULE, --deny RULE, --include DIR, --max-turns N
+                           as without a command: dragoman --help
+      --trust              trust every folder that the editor opens, without asking
+      --sign-in            ask for a service and its key in this terminal, store it, and exit
+      --config FILE        use FILE instead of your config.toml
+  -C, --directory, --output-format, --lang en|zh, --no-color, --debug
   -h, --help               this text
 """
 

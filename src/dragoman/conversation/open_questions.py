@@ -67,6 +67,12 @@ class OpenQuestions:
         waiting.check(answer)
         waiting.answered.set_result(answer)
 
+    def dismiss(self, id: str) -> None:
+        """Nobody will answer this one: as if the conversation were closed. Does nothing where it is not open."""
+        waiting = self._open.get(id)
+        if waiting is not None and not waiting.answered.done():
+            waiting.answered.set_result(None)
+
     def close(self) -> None:
         """Nobody will answer any more: calls are refused, other questions are left unanswered."""
         self._is_closed = True

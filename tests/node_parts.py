@@ -9,9 +9,9 @@ import pytest
 
 from system_parts import IS_BUILD_MACHINE
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-LOCK = ROOT / "tests" / "mcp" / "node" / "package-lock.json"
-_FOLDER = ROOT / ".venv" / "node" / "node_modules"
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "tests" / "node" / "package-lock.json"
+INSTALLED = ROOT / ".venv" / "node" / "node_modules"
 
 
 def node() -> str:
@@ -21,7 +21,7 @@ def node() -> str:
 
 def require_package(name: str) -> Path:
     """Its folder. Without it the test is skipped and says how to get it; on a build machine it fails, so that nobody believes it ran."""
-    folder = _FOLDER / name
+    folder = INSTALLED / name
     if (folder / "package.json").exists():
         return folder
     reason = f"{name} is not here: make conformance"
