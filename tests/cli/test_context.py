@@ -89,6 +89,13 @@ def test_what_is_outdated_and_waits_is_said_until_when_and_how_it_goes_now(place
     assert "outdated and stay" not in place.run("context").out
 
 
+def test_a_clock_behind_the_session_is_said(place: Place) -> None:
+    kept = Kept(place, minutes=-90)
+    kept.history.say(user("Work"))
+    kept.closed()
+    assert re.search(r"^Clock +this machine's clock says [-\d]+ [:\d]+, but the newest entry", place.run("context").out, re.M)
+
+
 def test_a_page_with_bars_items_and_what_is_known(place: Place) -> None:
     kept = worked(place)
     kept.history.prune(["c3", "c6"], 400, "cold")

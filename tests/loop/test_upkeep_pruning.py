@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -140,6 +141,28 @@ def test_a_session_that_is_resumed_for_each_prompt_is_told_once_too() -> None:
         told += [minute] * len(of(events, NoticeGiven))
     assert len(told) == 1
     assert held.pruned, "after it went, new results wait, of which nothing is said again"
+
+
+@pytest.mark.parametrize("is_resumed", [True, False])
+def test_a_clock_that_went_back_is_told_once_with_what_to_do(is_resumed: bool) -> None:
+    held, events = Conversation(ContextSettings()), list[TurnEvent]()
+    held.prompt("work")
+    held.commands(2)
+    if is_resumed:
+        held.now_ms -= 90 * MINUTE
+    session = Session(History(entries=held.history.entries, now_ms=lambda: held.now_ms))
+    session.model = Model(ScriptedProvider("text: x", profile=PRICED), "model")
+    upkeep = Upkeep(session, held.settings)
+    if not is_resumed:
+        asyncio.run(upkeep.before_request(events.append))
+        assert events == []
+        held.now_ms -= 90 * MINUTE
+    for _ in range(3):
+        asyncio.run(upkeep.before_request(events.append))
+        session.history.say(user("and?"))  # dated by the clock as it is now
+    [told] = of(events, NoticeGiven)
+    assert re.match(r"this machine's clock says \d{4}-\d\d-\d\d \d\d:\d\d, but the newest entry of this session is of \d{4}-", told.message)
+    assert told.message.endswith("nothing counts as outdated; set it right")
 
 
 def test_switched_off_nothing_is_pruned() -> None:

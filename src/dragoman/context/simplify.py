@@ -15,7 +15,10 @@ from dragoman.values.errors import InputError
 from dragoman.values.messages import is_list
 from dragoman.words import say
 
+_log = logging.getLogger("dragoman.context")
 _FIELDS = ("role", "timestamp", "messageStatus", "content")
+_AHEAD_MS = 60_000
+"""A result may be so much ahead of the clock: machines differ by less."""
 _IN_MS = 1e11
 """Milliseconds since 1970, surely: as seconds, the year 5138."""
 _APART = 100.0
@@ -37,7 +40,8 @@ def simplify_outdated_results(
     `error`, nothing was written to stderr, and the exit code, if there is one, is 0. Everything else about a message stays. One without a
     timestamp stays as it is, as does one from the future: a clock that went back makes nothing outdated.
 
-    The messages given are never changed. `now_ms`: the clock, unless told. A line of the log says how many were shortened. Raises
+    The messages given are never changed. `now_ms`: the clock, unless told. Lines of the log say how many were shortened, and
+    that the clock went back. Raises
     InputError for what is no message, for results as other APIs write them, and where a time is a text or in seconds.
     """
     if isinstance(messages, Mapping) or not isinstance(messages, Iterable):
@@ -46,13 +50,15 @@ def simplify_outdated_results(
     for place, message in enumerate(given):
         _require_message(message, place, now)
 
+    if ahead := [place for place, message in enumerate(given) if _time_of(message) > now + _AHEAD_MS]:
+        _log.warning("%s", say("context.clock_behind", count=len(ahead), place=ahead[0]))
     copies = [deepcopy(dict(message)) for message in given]
     outdated = prune_outdated([{name: message.get(name) for name in _FIELDS} for message in given], now, rule)
     shortened = [place for place in outdated if len(str(copies[place]["content"])) > len(placeholder)]
     for place in shortened:
         copies[place]["content"] = placeholder
     if shortened:
-        logging.getLogger("dragoman.context").info("%s", say("context.log_simplified", count=len(shortened), messages=len(given)))
+        _log.info("%s", say("context.log_simplified", count=len(shortened), messages=len(given)))
     return copies
 
 
@@ -86,6 +92,11 @@ def _result_elsewhere(message: Mapping[str, Any]) -> str:
     if any(part.get("type") == "tool_result" for part in parts):
         return "tool_result"
     return "function_call_output" if message.get("type") == "function_call_output" else ""
+
+
+def _time_of(message: Mapping[str, Any]) -> float:
+    at = message.get("timestamp")
+    return at if message.get("role") == "tool" and isinstance(at, int | float) else 0
 
 
 def _dicts(items: Any) -> list[Mapping[str, Any]]:

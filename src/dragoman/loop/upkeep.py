@@ -16,7 +16,7 @@ from dragoman.context.settings import ContextSettings
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.room import Emit, Room
 from dragoman.loop.session import Session
-from dragoman.loop.waiting_notice import WaitingNotice
+from dragoman.loop.waiting_notice import ClockNotice, WaitingNotice
 from dragoman.values.errors import ContextOverflow
 from dragoman.values.events import TurnEvent
 from dragoman.values.usage import Prices
@@ -46,6 +46,7 @@ class Upkeep:
         self.size = RequestSize(session)
         self.room = Room(session, self.size, settings.compress, seen, has_fallback=has_fallback)
         self._decider = Decider(settings)
+        self._clock = ClockNotice(session.history)
         self._waiting = WaitingNotice(session.history, lambda view, now_ms, cache: self._decide_at(view, now_ms, cache, Decider(settings)))
 
     @property
@@ -58,6 +59,7 @@ class Upkeep:
     async def before_request(self, emit: Emit) -> None:
         """Returns when the next request may be sent. Raises ContextOverflow where it cannot be made to fit."""
         await self.room.require_some(emit)
+        self._clock.tell(emit)
         decision = self.decide()
         self._apply(decision, emit)
         self._waiting.tell(decision.waiting, emit)

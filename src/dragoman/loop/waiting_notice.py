@@ -1,8 +1,9 @@
-"""The notice that outdated results stay in the context for now, until when, and how they go at once."""
+"""The notices that outdated results stay in the context for now, and that the clock went back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import localtime, strftime
 from typing import TYPE_CHECKING, TypeGuard
 
 from dragoman.context.cache import Cache
@@ -23,6 +24,38 @@ WORTH_TELLING = 0.1
 
 LOOKED_AT = 16
 """How many requests of earlier processes."""
+
+
+BEHIND_MS = 60_000
+"""A clock is that much behind the record before it is told of: machines differ by less."""
+
+
+def clock_fault(now_ms: int, newest_ms: int) -> str:
+    """In words that the clock is behind what is on the record, and what to do; empty: it is not."""
+    if newest_ms - now_ms < BEHIND_MS:
+        return ""
+    return str(say("loop.clock_behind", now=_minute(now_ms), newest=_minute(newest_ms)))
+
+
+def _minute(at_ms: int) -> str:
+    return strftime("%Y-%m-%d %H:%M", localtime(at_ms / 1000))
+
+
+class ClockNotice:
+    """Given once where the clock went back: what is on the record is then younger than none, and nothing becomes outdated."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._newest_ms = max((entry.timestamp_ms for entry in history.entries), default=0)
+        self._was_given = False
+
+    def tell(self, emit: Emit) -> None:
+        entries = self._history.entries
+        if entries:
+            self._newest_ms = max(self._newest_ms, entries[-1].timestamp_ms)
+        if not self._was_given and (fault := clock_fault(self._history.now_ms(), self._newest_ms)):
+            self._was_given = True
+            emit(NoticeGiven("context", fault))
 
 
 class WaitingNotice:

@@ -331,7 +331,7 @@ class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
     """Something the user should know beside how the run goes: a setting the model is not sent, a fallback model that cannot be used, a
     refused prompt that the model does not see again, an answer about files of which none was read, a background command that has ended,
     a subagent that has another model than its definition names, what a hook says to the user, or how it failed, what a command in the
-    sandbox has left behind that other programs go by, outdated results that stay in the context for now."""
+    sandbox has left behind that other programs go by, outdated results that stay in the context for now, and a clock that went back."""
 
     about: Literal["settings", "fallback", "prompt", "answer", "background", "subagent", "hook", "sandbox", "context"]
     message: str

@@ -15,6 +15,7 @@ from dragoman.context.plan_items import PlanItem
 from dragoman.conversation.page import Look, Page, Piece, pad, table
 from dragoman.conversation.pages.session_list import age
 from dragoman.conversation.spent_words import spent_words
+from dragoman.loop.waiting_notice import clock_fault
 from dragoman.words import lookup, say
 
 FIRST_ROWS, LAST_ROWS = 6, 24
@@ -193,6 +194,7 @@ def _facts(page: Page, plan: Plan, now_ms: int, model: str) -> None:
         "pruned": [_savings(plan), *_prunings(plan, now_ms)],
         "next": [_next(plan)],
         **({"waiting": list(_waiting(plan, plan.next.waiting, now_ms))} if plan.next.waiting is not None else {}),
+        **({"clock": [fault]} if (fault := clock_fault(now_ms, max((item.timestamp_ms for item in plan.items), default=0))) else {}),
         "estimate": [_estimate(plan)],
         "cache": [_cache(plan, now_ms)],
         "cost": [_cost(plan, model)],

@@ -1,6 +1,8 @@
 """Outdated results, given by a program that uses the library."""
 
 TEXTS = {
+    "context.clock_behind": "{count:result is|results are} dated later than now, the first in message {place}: the clock went back, or "
+    "now_ms is too small; they stay as they are, set it right",
     "context.foreign_result": "message {place} holds a {found}, as another API writes it; give a result as a message of its own: "
     "{{'role': 'tool', 'content': '…', 'timestamp': …}}",
     "context.log_simplified": "replaced {count:outdated command result|outdated command results} in a copy of {messages:message|messages}",

@@ -111,6 +111,8 @@ TEXTS = {
     "loop.prompt_of_results": "a prompt holds the result of a call ({results}), but an agent carries its calls out itself; "
     "to carry them out yourself, send it with dragoman.chat.Chat",
     "loop.not_calls": "{given} holds something that is no call: give dragoman.ToolCall(id, name, arguments), as answer.calls has them",
+    "loop.clock_behind": "this machine's clock says {now}, but the newest entry of this session is of {newest}: until the clock has caught "
+    "up, nothing counts as outdated; set it right",
     "loop.turn_is_over": "a turn is iterated once; make another with chat.turn(…)",
     "loop.history_twice": "the session that is gone on with has a conversation already; give `history` to a new one, "
     "or call set_history to replace it",

@@ -71,6 +71,7 @@ TEXTS = {
     # --- what is known of it
     "context_fact_pruned": "Pruned",
     "context_fact_next": "Next",
+    "context_fact_clock": "Clock",
     "context_fact_waiting": "Waiting",
     "context_fact_estimate": "Estimate",
     "context_fact_cache": "Cache",

@@ -1,6 +1,8 @@
 """使用本库的程序给出的过时结果。"""
 
 TEXTS = {
+    "context.clock_behind": "有 {count:,} 个结果的时间晚于现在（第一个在第 {place} 条消息）：时钟被调回，或 now_ms 过小；"
+    "它们保持原样，请校正时间",
     "context.foreign_result": "第 {place} 条消息里的 {found} 是其他 API 的写法；请把每个结果写成单独的消息："
     "{{'role': 'tool', 'content': '…', 'timestamp': …}}",
     "context.log_simplified": "在 {messages:,} 条消息的副本中替换了 {count:,} 个已过时的命令结果",

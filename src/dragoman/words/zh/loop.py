@@ -103,6 +103,7 @@ TEXTS = {
     "loop.results_without_calls": "没有调用在等待这些结果：{results}；每个结果只发送一次，并使用其调用的 id",
     "loop.prompt_of_results": "提示里有调用的结果（{results}），但智能体自己执行调用；要自己执行调用，请用 dragoman.chat.Chat 发送结果",
     "loop.not_calls": "{given} 里有不是工具调用的内容：请给出 dragoman.ToolCall(id, name, arguments)，就像 answer.calls 里那样",
+    "loop.clock_behind": "本机时钟是 {now}，而此会话最新的记录是 {newest}：时钟赶上之前，没有结果会算作过时；请校准时钟",
     "loop.turn_is_over": "一个轮次只能遍历一次；请用 chat.turn(…) 新建一个",
     "loop.history_twice": "要继续的会话里已经有对话；请把 `history` 交给新会话，或调用 set_history 来替换",
     "loop.search_twice": "搜索方式只需说明一次：写在 ToolOptions(web=WebAccess(search=…)) 中，不要再写 search=…",

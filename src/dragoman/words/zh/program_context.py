@@ -66,6 +66,7 @@ TEXTS = {
     # --- what is known of it
     "context_fact_pruned": "已移除",
     "context_fact_next": "接下来",
+    "context_fact_clock": "时钟",
     "context_fact_waiting": "待移除",
     "context_fact_estimate": "估计",
     "context_fact_cache": "缓存",
