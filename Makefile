@@ -56,7 +56,7 @@ WORKERS ?= 4
 test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
 
-SLOWER := $(patsubst %,tests/test_%.py,wheel examples start_budget public_names contracts agent_page no_network apps)
+SLOWER := $(patsubst %,tests/test_%.py,wheel walks_run examples start_budget public_names contracts agent_page no_network apps)
 WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results loop/test_gating \
 	policy/test_shell_fuzz context/test_replay_bounds providers/test_pace values/test_messages_memo)
 QUICK := tests/words tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
