@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 import dragoman
+from dragoman.values import record
 from dragoman.values.record import Entry, Fold
 
 SOURCE = Path(dragoman.__path__[0])
@@ -59,6 +60,20 @@ def test_every_kind_says_itself_who_reads_it(kind: str) -> None:
     assert "read_by" in vars(KINDS[kind]), f"give {kind} a read_by: which of {', '.join(FOLDS)} read it"
     assert KINDS[kind].read_by <= set(FOLDS)
     assert KINDS[kind].read_by, f"nobody reads {kind}: then it need not be written"
+
+
+def test_every_kind_is_an_entry() -> None:
+    made = {
+        kind for kind in vars(record).values() if isinstance(kind, type) and kind.__module__ == record.__name__ and "kind" in tag_of(kind)
+    }
+    assert sorted(kind.__name__ for kind in made - set(get_args(Entry))) == [], (
+        "add it to the union: it would be read as a kind nobody knows"
+    )
+
+
+def tag_of(kind: type) -> str:
+    config = getattr(kind, "__struct_config__", None)
+    return str(config.tag_field if config is not None and config.tag is not None else "")
 
 
 def test_folds_read_what_the_kinds_say() -> None:
