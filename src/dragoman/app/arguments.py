@@ -74,7 +74,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("at", ("--at",), "value", commands=("sessions", "context")),
     Option("to", ("--to",), "value", commands=("sessions",)),
     Option("form", ("--as",), "value", ("markdown", "html", "json", "record", "atif"), commands=("sessions",)),
-    Option("form", ("--atif",), commands=("sessions",), otherwise="atif"),
+    Option("form", ("--atif",), commands=("sessions", "fleet"), otherwise="atif"),
     Option("output", ("-o", "--output"), "value", commands=("sessions",)),
     Option("yes", ("--yes",), commands=("run", "sessions", "models", "doctor", "serve-local")),
     Option("source", ("--from",), "value", commands=("models",)),

@@ -239,6 +239,10 @@ CHINESE_HELP["fleet"] = """\
 用法： dragoman fleet run TASKS               执行许多任务：每行一个 JSON；- 从标准输入读取
        dragoman fleet resume NAME             继续尚未完成的部分；已完成的不会再运行
        dragoman fleet retry NAME --failed     重新运行未通过的任务，或 NAME 之后写出的任务
+       dragoman fleet status [NAME]           结果如何：汇总，以及未通过的任务
+       dragoman fleet show NAME TASK          一个任务：回答、检查、改动、花费和会话
+       dragoman fleet diff A B                另一个任务组中哪些结果不同
+       dragoman fleet export NAME             results.jsonl，以及 SWE-bench 格式的 preds.json
        dragoman fleet work TASK               对一个任务的一次尝试，供其他调度程序使用
 
 每个任务都有自己的进程、会话和工作区副本，并且只有一个结果。无论何时被终止，resume 都能接着做。所有内容都在
@@ -255,6 +259,7 @@ fleet/NAME 中：任务的字段和各个文件见 docs/fleet.md。
       --budget-usd X       整个任务组花费达到此数后，不再启动也不再发送
       --template FILE      一个提示，或 JSON 形式的任务，其中 {{字段}} 代表该行的字段
       --failed             用于 retry：所有未通过的
+      --atif               用于 export：同时为每个会话写出轨迹
       --force              继续由另一个 Dragoman 版本开始的任务组
       --attempt N, --epoch E, --out DIR, --scratch DIR
                            用于 work：第几次尝试、它的第几次启动、结果放在哪里、副本建在哪里

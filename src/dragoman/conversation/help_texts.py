@@ -350,6 +350,10 @@ ENGLISH_HELP["fleet"] = """\
 usage: dragoman fleet run TASKS               carry out many tasks, a line of JSON each; -: from standard input
        dragoman fleet resume NAME             go on with what is not done; nothing that is done is run again
        dragoman fleet retry NAME --failed     run again what did not pass, or the tasks named behind NAME
+       dragoman fleet status [NAME]           what became of it: the sums, and what did not pass
+       dragoman fleet show NAME TASK          one task: its answer, check, diff, cost and session
+       dragoman fleet diff A B                what became otherwise in another fleet
+       dragoman fleet export NAME             results.jsonl, and preds.json in SWE-bench's form
        dragoman fleet work TASK               one attempt at one task, for schedulers of other kinds
 
 Each task gets a process, a session and a copy of its workspace of its own, and one result. What is
@@ -367,6 +371,7 @@ of a task and the files.
       --budget-usd X       start and send nothing more once the whole fleet has spent so much
       --template FILE      a prompt, or a task as JSON, in which {{field}} stands for a field of the line
       --failed             for retry: everything that did not pass
+      --atif               for export: a trajectory for each session too
       --force              resume what another version of Dragoman has begun
       --attempt N, --epoch E, --out DIR, --scratch DIR
                            for work: which attempt, its how manieth start, where the result goes, and

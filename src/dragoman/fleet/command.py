@@ -17,11 +17,13 @@ from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, new_fle
 from dragoman.fleet.journal import FleetJournal, Reopened
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
+from dragoman.fleet.pages import diff, export, folder_of_fleet, show, status
 from dragoman.fleet.placement import LocalPool, Placement
 from dragoman.fleet.report import write_results
 from dragoman.fleet.supervisor import FleetSupervisor, scratch_of
-from dragoman.fleet.table import watcher_for
+from dragoman.fleet.table import onlooker_for
 from dragoman.fleet.task import TaskTemplate, read_tasks
+from dragoman.policy.sandbox.cache_removal import remove_tree
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
@@ -37,7 +39,15 @@ def run_fleet(options: Options) -> int:
         from dragoman.fleet.worker import work
 
         return work(options)
-    actions: dict[str, Action] = {"run": start, "resume": resume, "retry": retry}
+    actions: dict[str, Action] = {
+        "run": start,
+        "resume": resume,
+        "retry": retry,
+        "status": status,
+        "show": show,
+        "diff": diff,
+        "export": export,
+    }
     if name not in actions:
         known = (*actions, "work")
         raise InputError(say("fleet.unknown_action", name=one_line(name, 60), hint=did_you_mean(name, known), known=", ".join(known)))
@@ -82,12 +92,12 @@ def start(options: Options) -> int:
 
 def resume(options: Options) -> int:
     """`fleet resume NAME`: go on with what is not done."""
-    return supervise(open_fleet(_folder(options), any_version=options.force), options)
+    return supervise(open_fleet(folder_of_fleet(options), any_version=options.force), options)
 
 
 def retry(options: Options) -> int:
     """`fleet retry NAME --failed`, or with ids: set results aside and run these attempts again. Their costs stay counted."""
-    fleet, ids = open_fleet(_folder(options), any_version=options.force), set(options.words[2:])
+    fleet, ids = open_fleet(folder_of_fleet(options), any_version=options.force), set(options.words[2:])
     if not ids and not options.failed:
         raise InputError(say("fleet.retry_what", name=options.words[1]))
     if missing := ids - {task.id for task in fleet.tasks()}:
@@ -105,16 +115,6 @@ def retry(options: Options) -> int:
         journal.close()
 
 
-def _folder(options: Options) -> str:
-    return fleet_folder(_name(options), os.path.abspath(options.directory or "."))
-
-
-def _name(options: Options) -> str:
-    if len(options.words) < 2:
-        raise InputError(say("fleet.name_missing", action=options.words[0]))
-    return options.words[1]
-
-
 def supervise(fleet: Fleet, options: Options) -> int:
     journal = FleetJournal(fleet.folder)
     try:
@@ -126,7 +126,7 @@ def supervise(fleet: Fleet, options: Options) -> int:
 def _placement(options: Options, fleet: Fleet, env: Mapping[str, str]) -> Placement:
     """Where the workers of a fleet run. Raises InputError for a place that there is not."""
     if options.on in ("", "local"):
-        return LocalPool(options.workers or USUAL_WORKERS, fleet.lock.flags(), env, mark=fleet.lock.id)
+        return LocalPool(options.workers or USUAL_WORKERS, fleet.lock.scratch, fleet.lock.flags(), env, mark=fleet.lock.id)
     raise InputError(say("fleet.no_such_place", name=one_line(options.on, 60)))
 
 
@@ -137,8 +137,8 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     server = LimiterServer(limiter, os.path.join(scratch, "limiter"))
     env = {**os.environ, VARIABLE: os.path.join(scratch, "limiter")}
     pool = _placement(options, fleet, env)
-    watcher = watcher_for(fleet)
-    supervisor = FleetSupervisor(fleet, pool, limiter, journal, watcher)
+    onlooker = onlooker_for(fleet, limiter, no_color=options.no_color)
+    supervisor = FleetSupervisor(fleet, pool, limiter, journal, onlooker)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.stop)
@@ -146,9 +146,12 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     await server.open()
     await pool.open()
     try:
+        onlooker.begin(supervisor)
         await supervisor.run()
     finally:
         await server.aclose()
         await pool.aclose()
     write_results(fleet)
-    return watcher.finish(supervisor)
+    if supervisor.is_done:
+        remove_tree(os.path.dirname(scratch), os.path.basename(scratch))
+    return onlooker.finish(supervisor)

@@ -114,6 +114,10 @@ class LocalLimiter:
         """By attempts that have ended, and by those under way as far as they have said."""
         return self._ended_usd + sum(self._spending.values())
 
+    def spending(self, holder: str) -> float:
+        """What an attempt under way has spent, as far as it has said."""
+        return self._spending.get(holder, 0.0)
+
     @property
     def is_spent(self) -> bool:
         return self.budget_usd is not None and self.spent_usd >= self.budget_usd

@@ -17,10 +17,18 @@ from dragoman.base.processes import COOKIE, end_processes, kill_group
 from dragoman.fleet.ending import GRACE_S, HANGING_S
 from dragoman.fleet.result import TASK_FILE
 from dragoman.fleet.task import Task
+from dragoman.policy.sandbox.cache_removal import remove_tree
 
 LOG_FILE = "worker.log"
+SOURCES = "sources"
+"""The folder of fetched repositories, in that of the copies."""
 MARGIN_S = 120.0
 """For copying the workspace and starting up: a worker that takes longer than everything it may do, and this, is stuck."""
+
+
+def place_name(task: Task, attempt: int, epoch: int) -> str:
+    """The folder of one start, in that of all copies."""
+    return f"{task.folder}-{attempt}-{epoch}"
 
 
 class AttemptOrder(msgspec.Struct, frozen=True):
@@ -81,16 +89,27 @@ class LocalPool:
     """Workers as processes of this machine, each in a session and process group of its own. Implements `Placement`."""
 
     def __init__(
-        self, workers: int, flags: Sequence[str] = (), env: Mapping[str, str] | None = None, *, mark: str = "", program: Sequence[str] = ()
+        self,
+        workers: int,
+        scratch: str,
+        flags: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        *,
+        mark: str = "",
+        program: Sequence[str] = (),
     ) -> None:
-        """`mark` is in the environment of everything that is started here, so that it can be found; `program` replaces `dragoman`."""
+        """`scratch`: where workers make their copies. `mark` is in the environment of everything that is started here, so that it can be
+        found. `program` replaces `dragoman`."""
+        self._scratch = scratch
         self.workers = workers
         self._flags = tuple(flags)
         self._env = dict(os.environ if env is None else env)
         self._mark = mark
         self._program = tuple(program) or (sys.executable, "-m", "dragoman")
 
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        """Remove what workers of an earlier supervisor left."""
+        await asyncio.to_thread(self._remove_left)
 
     async def run(self, order: AttemptOrder) -> WorkerEnd:
         cookie = f"{self._mark}.{order.holder}"
@@ -112,8 +131,14 @@ class LocalPool:
                 kill_group(process.pid)
                 await asyncio.to_thread(end_processes, process.pid, cookie)
                 await _wait(process)
+                await asyncio.to_thread(remove_tree, self._scratch, place_name(order.task, order.attempt, order.epoch))
 
     async def aclose(self) -> None: ...
+
+    def _remove_left(self) -> None:
+        for name in os.listdir(self._scratch):
+            if os.path.isdir(os.path.join(self._scratch, name)) and name != SOURCES:
+                remove_tree(self._scratch, name)
 
     def _start(self, order: AttemptOrder, cookie: str) -> subprocess.Popen[bytes]:
         env = {**self._env, COOKIE: f"{self._env.get(COOKIE, '')} {cookie}".strip()}

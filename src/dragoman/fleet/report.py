@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from math import comb
 
 import msgspec
 
 from dragoman.base.atomic import write_aside
 from dragoman.base.private import write_whole
+from dragoman.fleet.figures import dollars, outcome_word
 from dragoman.fleet.folder import RESULTS_FILE, Fleet
-from dragoman.fleet.result import LATE, AttemptResult, read_result, read_spent
+from dragoman.fleet.result import LATE, OUTCOMES, AttemptResult, read_result, read_spent
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
@@ -86,6 +88,19 @@ def write_results(fleet: Fleet) -> None:
             write_whole(descriptor, msgspec.json.encode({**data, "epochs": row.epochs, "lost_usd": row.lost_usd}, enc_hook=str) + b"\n")
 
 
+def pass_at(k: int, fleet: Fleet) -> float:
+    """How many of all tasks would have passed with k attempts at each: the unbiased estimate, from the attempts that were judged. What the
+    infrastructure kept from being judged is no wrong answer; a task with none that was judged has not passed."""
+    total = 0.0
+    for task in fleet.tasks():
+        outcomes = [result.outcome for number in range(1, fleet.lock.attempts + 1) if (result := fleet.result(task, number)) is not None]
+        judged = [each for each in outcomes if each not in ("infrastructure", "cancelled")]
+        count, wrong = len(judged), sum(each != "passed" for each in judged)
+        if count:
+            total += 1.0 - comb(wrong, min(k, count)) / comb(count, min(k, count))
+    return total / fleet.lock.tasks
+
+
 class Sums(msgspec.Struct):
     """A fleet in figures."""
 
@@ -109,3 +124,15 @@ def sums(fleet: Fleet) -> Sums:
         total.seconds += row.result.seconds
         total.requests += row.result.requests
     return total
+
+
+def summary_lines(fleet: Fleet, total: Sums) -> list[str]:
+    """The sums in words, with pass@k where there were several attempts."""
+    counts = ", ".join(f"{outcome_word(name)} {total.outcomes[name]}" for name in OUTCOMES if total.outcomes[name])
+    least = say("fleet.at_least") if total.is_cost_least else ""
+    lines = [say("fleet.summary", counts=counts, all=total.attempts, usd=f"{least}{dollars(total.usd)}", wasted=dollars(total.lost_usd))]
+    attempts = fleet.lock.attempts
+    if attempts > 1:
+        figures = ", ".join(f"pass@{k} {100 * pass_at(k, fleet):.1f} %" for k in sorted({1, attempts}))
+        lines.append(say("fleet.pass_at", figures=figures, tasks=fleet.lock.tasks))
+    return lines

@@ -123,6 +123,15 @@ class FleetSupervisor:
     def _is_over(self) -> bool:
         return self.is_stopping or self.is_broke
 
+    @property
+    def is_done(self) -> bool:
+        """Whether every attempt has its result."""
+        return self.done_count == self.fleet.slots
+
+    @property
+    def done_count(self) -> int:
+        return self._state.count(_DONE)
+
     def stop(self) -> None:
         """Start nothing more, and end what runs."""
         self.is_stopping = True

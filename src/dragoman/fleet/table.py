@@ -1,35 +1,63 @@
-"""How a fleet goes: a live table in a terminal, a plain line for each task in a pipe."""
+"""How a fleet goes: a live table in a terminal, a plain line for each end in a pipe."""
 
 from __future__ import annotations
 
-from typing import Literal
+import asyncio
+import os
+import sys
+import time
+from typing import Literal, NamedTuple
 
-from dragoman.base.text import one_line
+from dragoman.base.graphemes import fit, width
+from dragoman.base.text import bar, one_line
+from dragoman.base.wrapping import columns_of
+from dragoman.fleet.figures import dollars, duration, outcome_word
 from dragoman.fleet.folder import Fleet
-from dragoman.fleet.report import sums
-from dragoman.fleet.result import OUTCOMES, AttemptResult
+from dragoman.fleet.limiter import LocalLimiter
+from dragoman.fleet.report import summary_lines, sums
+from dragoman.fleet.result import OUTCOMES, AttemptResult, Outcome
 from dragoman.fleet.supervisor import FleetSupervisor
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
+REDRAWN_S = 0.25
+MOST_RUNNING = 12
+"""Rows for what runs; more are counted."""
+_BAR_COLUMNS = 24
+_STYLES: dict[Outcome, str] = {
+    "passed": "32",
+    "failed": "31",
+    "agent limit": "33",
+    "infrastructure": "35",
+    "refused input": "31",
+    "cancelled": "2",
+}
+State = Literal["done", "again", "stopped"]
 
-class Lines:
-    """A line for each end."""
 
-    def __init__(self, fleet: Fleet) -> None:
+class PlainLines:
+    """A line for each end. Implements `Onlooker`."""
+
+    color = False
+
+    def __init__(self, fleet: Fleet, limiter: LocalLimiter) -> None:
         self._fleet = fleet
+        self._limiter = limiter
+
+    def begin(self, supervisor: FleetSupervisor) -> None: ...
 
     def started(self, task: Task, attempt: int, epoch: int) -> None: ...
 
-    def ended(self, result: AttemptResult, state: Literal["done", "again", "stopped"]) -> None:
-        self._print(_line(result, state, self._fleet.lock.attempts))
+    def ended(self, result: AttemptResult, state: State) -> None:
+        self._print(self._line(result, state))
 
     def finish(self, supervisor: FleetSupervisor) -> int:
-        total = sums(self._fleet)
-        counts = ", ".join(f"{outcome_word(name)} {total.outcomes[name]}" for name in OUTCOMES if total.outcomes[name])
-        self._print(say("fleet.summary", counts=counts, all=total.attempts, usd=f"{total.usd:.4f}", wasted=f"{total.lost_usd:.4f}"))
+        """The sums, and the exit code. Raises what made the supervisor stop."""
         if supervisor.fault is not None:
             raise supervisor.fault
+        total = sums(self._fleet)
+        for line in summary_lines(self._fleet, total):
+            self._print(line)
         if supervisor.is_broke:
             self._print(say("fleet.stopped_by_budget", name=self._fleet.name))
             return 60
@@ -38,6 +66,19 @@ class Lines:
             return 130
         return 0 if total.outcomes["passed"] == total.attempts else 1
 
+    def _line(self, result: AttemptResult, state: State) -> str:
+        again = "" if state == "done" else say("fleet.will_try_again") if state == "again" else say("fleet.left_for_resume")
+        name, columns = self._name(result.task, result.attempt), 14
+        word = str(outcome_word(result.outcome))
+        padded = word + " " * max(columns - width(word), 0)
+        painted = f"\x1b[{_STYLES[result.outcome]}m{padded}\x1b[m" if self.color else padded
+        reason = f"  {one_line(result.reason, 200)}" if result.reason else ""
+        return f"{painted} {name}  {duration(result.seconds)}  {dollars(result.cost_usd)}{again}{reason}"
+
+    def _name(self, task_id: str, attempt: int) -> str:
+        name = one_line(task_id, 60)
+        return name if self._fleet.lock.attempts == 1 else f"{name} #{attempt}"
+
     def _print(self, text: str) -> None:
         try:
             print(text, flush=True)
@@ -45,17 +86,105 @@ class Lines:
             pass  # the reader is gone; the fleet goes on
 
 
-def watcher_for(fleet: Fleet) -> Lines:
-    return Lines(fleet)
+class _Running(NamedTuple):
+    name: str
+    holder: str
+    since_s: float
+    epoch: int
 
 
-def outcome_word(name: str) -> str:
-    return say(f"fleet.outcome_{name.replace(' ', '_')}")
+class LiveTable(PlainLines):
+    """The same, and under it what is done, what runs, what it costs and how long it may take."""
+
+    def __init__(self, fleet: Fleet, limiter: LocalLimiter, *, color: bool) -> None:
+        super().__init__(fleet, limiter)
+        self.color = color
+        self._supervisor: FleetSupervisor | None = None
+        self._running: dict[tuple[str, int], _Running] = {}
+        self._counts: dict[Outcome, int] = {}
+        self._rows = 0
+        self._began_s = time.monotonic()
+        self._done = 0
+        self._before = 0
+        """What was done when it began."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, supervisor: FleetSupervisor) -> None:
+        self._supervisor = supervisor
+        self._before = supervisor.done_count
+        self._tick()
+
+    def started(self, task: Task, attempt: int, epoch: int) -> None:
+        holder = f"{task.hash}.{attempt}.{epoch}"
+        self._running[task.id, attempt] = _Running(self._name(task.id, attempt), holder, time.monotonic(), epoch)
+
+    def ended(self, result: AttemptResult, state: State) -> None:
+        self._running.pop((result.task, result.attempt), None)
+        if state == "done":
+            self._done += 1
+            self._counts[result.outcome] = self._counts.get(result.outcome, 0) + 1
+        super().ended(result, state)
+
+    def finish(self, supervisor: FleetSupervisor) -> int:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._write(self._erase())
+        self._rows = 0
+        return super().finish(supervisor)
+
+    def _print(self, text: str) -> None:
+        self._write(f"{self._erase()}{text}\n{self._drawn() if self._timer is not None else ''}")
+
+    def _tick(self) -> None:
+        self._write(self._erase() + self._drawn())
+        self._timer = asyncio.get_running_loop().call_later(REDRAWN_S, self._tick)
+
+    def _erase(self) -> str:
+        up = f"\x1b[{self._rows}A" if self._rows else ""
+        self._rows = 0
+        return f"\r{up}\x1b[J"
+
+    def _drawn(self) -> str:
+        lines = self._lines()
+        columns = columns_of(sys.stdout) or 80
+        self._rows = len(lines)
+        return "".join(fit(line, columns - 1) + "\n" for line in lines)
+
+    def _lines(self) -> list[str]:
+        total, done = self._fleet.slots, self._before + self._done
+        share = done / total if total else 1.0
+        filled = bar(share, _BAR_COLUMNS)
+        counts = ", ".join(f"{outcome_word(name)} {self._counts[name]}" for name in OUTCOMES if self._counts.get(name))
+        head = f"{self._fleet.name}  {filled}{'·' * (_BAR_COLUMNS - len(filled))}  {done}/{total}"
+        rate, left = self._pace(total - done)
+        spent = say("fleet.table_spent", usd=dollars(self._limiter.spent_usd), rate=rate, left=left)
+        now_s = time.monotonic()
+        running = sorted(self._running.values(), key=lambda each: each.since_s)
+        rows = [
+            f"  {each.name}  {duration(now_s - each.since_s)}  {dollars(self._limiter.spending(each.holder))}"
+            + (f"  {say('fleet.table_start', epoch=each.epoch)}" if each.epoch > 1 else "")
+            for each in running[:MOST_RUNNING]
+        ]
+        more = [f"  {say('fleet.table_more', count=len(running) - MOST_RUNNING)}"] if len(running) > MOST_RUNNING else []
+        return ["", f"{head}  {counts}", str(spent), *rows, *more]
+
+    def _pace(self, left: int) -> tuple[str, str]:
+        """Attempts per minute, and how long the rest may take."""
+        passed_s = time.monotonic() - self._began_s
+        if not self._done or passed_s < 1:
+            return "–", "–"
+        per_s = self._done / passed_s
+        return f"{per_s * 60:.1f}", duration(left / per_s)
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError:
+            pass
 
 
-def _line(result: AttemptResult, state: str, attempts: int) -> str:
-    name = result.task if attempts == 1 else f"{result.task} #{result.attempt}"
-    cost = f"${result.cost_usd:.4f}" if result.cost_usd is not None else "$?"
-    again = "" if state == "done" else say("fleet.will_try_again") if state == "again" else say("fleet.left_for_resume")
-    reason = f"  {one_line(result.reason, 200)}" if result.reason else ""
-    return f"{outcome_word(result.outcome):<14} {one_line(name, 60)}  {result.seconds:.1f} s  {cost}{again}{reason}"
+def onlooker_for(fleet: Fleet, limiter: LocalLimiter, *, no_color: bool) -> PlainLines:
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return PlainLines(fleet, limiter)
+    return LiveTable(fleet, limiter, color=not (no_color or os.environ.get("NO_COLOR")))

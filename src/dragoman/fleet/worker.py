@@ -25,6 +25,7 @@ from dragoman.base.private import make_directory
 from dragoman.fleet.ending import GRACE_S, HANGING_S, Watchdog, adopt_orphans, commands_below, end_below, signal_below
 from dragoman.fleet.leased import AttemptMeter, FleetSpent, Leased
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterClient
+from dragoman.fleet.placement import SOURCES, place_name
 from dragoman.fleet.result import AttemptResult, Checked, Outcome, UsedTokens, write_result
 from dragoman.fleet.task import Task
 from dragoman.fleet.workspace import Snapshot, make_copy, write_files
@@ -91,8 +92,8 @@ def work(options: Options) -> int:
     make_directory(out)
     adopt_orphans()
     attempt, epoch = options.attempt or 1, options.epoch or 1
-    scratch = os.path.abspath(options.scratch or os.path.join(tempfile.gettempdir(), f"dragoman-fleet-{os.getuid()}"))
-    place = AttemptPlace(os.path.join(os.path.realpath(scratch), f"{task.folder}-{attempt}-{epoch}"), os.path.join(scratch, "sources"))
+    scratch = os.path.realpath(options.scratch or os.path.join(tempfile.gettempdir(), f"dragoman-fleet-{os.getuid()}"))
+    place = AttemptPlace(os.path.join(scratch, place_name(task, attempt, epoch)), os.path.join(scratch, SOURCES))
     working = AttemptWork(
         task, options, place, AttemptResult(task=task.id, task_hash=task.hash, attempt=attempt, epoch=epoch, outcome="cancelled"), out
     )

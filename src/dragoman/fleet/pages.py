@@ -1,0 +1,187 @@
+"""What can be looked at of a fleet: `status`, `show`, `diff` and `export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import msgspec
+
+from dragoman.app.options import Options
+from dragoman.app.printing import print_out
+from dragoman.app.setup import catalog_of, set_up
+from dragoman.base import jsontext
+from dragoman.base.atomic import replace_file, write_aside
+from dragoman.base.private import make_directory, write_whole
+from dragoman.base.text import one_line
+from dragoman.base.wrapping import columns_of, lay_out
+from dragoman.fleet.figures import dollars, duration, outcome_word
+from dragoman.fleet.folder import FLEETS, LOCK_FILE, Fleet, fleet_folder, open_fleet
+from dragoman.fleet.report import AttemptRow, rows, summary_lines, sums, write_results
+from dragoman.fleet.task import folder_of
+from dragoman.values.errors import DragomanError, InputError
+from dragoman.words import say
+
+PREDICTIONS_FILE = "preds.json"
+_SHOWN_CHARS = 4_000
+
+
+def folder_of_fleet(options: Options, place: int = 1) -> str:
+    """The folder of the fleet that a word names. Raises InputError where none does."""
+    if len(options.words) <= place:
+        raise InputError(say("fleet.name_missing", action=options.words[0]))
+    return fleet_folder(options.words[place], os.path.abspath(options.directory or "."))
+
+
+def status(options: Options) -> int:
+    """`fleet status [NAME]`: the sums, and what did not pass; without a name, all fleets in a line each."""
+    directory = os.path.abspath(options.directory or ".")
+    if len(options.words) < 2:
+        return print_out("".join(f"{line}\n" for line in _all_fleets(directory)))
+    fleet = open_fleet(folder_of_fleet(options))
+    total = sums(fleet)
+    if options.output_format == "json":
+        data = {"name": fleet.name, "attempts": total.attempts, "outcomes": dict(total.outcomes)}
+        data |= {"cost_usd": total.usd, "lost_usd": total.lost_usd, "requests": total.requests, "seconds": total.seconds}
+        return print_out(jsontext.dumps(data) + "\n")
+    lines = [_row_line(fleet, row) for row in rows(fleet) if row.result.outcome not in ("passed", "cancelled")]
+    return print_out(lay_out("\n".join([*lines, *summary_lines(fleet, total)]) + "\n", columns_of(sys.stdout)))
+
+
+def _all_fleets(directory: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(os.path.join(directory, FLEETS)))
+    except FileNotFoundError:
+        names = list[str]()
+    found = [name for name in names if os.path.isfile(os.path.join(directory, FLEETS, name, LOCK_FILE))]
+    if not found:
+        return [say("fleet.no_fleets", path=os.path.join(directory, FLEETS))]
+    fleets = [open_fleet(os.path.join(directory, FLEETS, name)) for name in found]
+    return [f"{fleet.name}: {summary_lines(fleet, sums(fleet))[0]}" for fleet in fleets]
+
+
+def _row_line(fleet: Fleet, row: AttemptRow) -> str:
+    result = row.result
+    name = one_line(result.task, 60) if fleet.lock.attempts == 1 else f"{one_line(result.task, 60)} #{result.attempt}"
+    return f"{outcome_word(result.outcome)}  {name}  {dollars(row.usd)}  {one_line(result.reason, 200)}"
+
+
+def show(options: Options) -> int:
+    """`fleet show NAME ID`: one task, with all its attempts."""
+    fleet = open_fleet(folder_of_fleet(options))
+    if len(options.words) != 3:
+        raise InputError(say("fleet.show_usage"))
+    found = [row for row in rows(fleet) if row.result.task == options.words[2]]
+    if not found:
+        raise InputError(say("fleet.no_such_task", id=one_line(options.words[2], 60)))
+    if options.output_format == "json":
+        data = [msgspec.to_builtins(row.result, enc_hook=str) | {"epochs": row.epochs, "lost_usd": row.lost_usd} for row in found]
+        return print_out(jsontext.dumps(data) + "\n")
+    return print_out("\n".join(line for row in found for line in _shown(fleet, row)) + "\n")
+
+
+def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
+    result = row.result
+    used = say(
+        "fleet.show_used",
+        time=duration(result.seconds),
+        requests=result.requests,
+        input=result.tokens.input,
+        output=result.tokens.output,
+        usd=dollars(row.usd),
+        starts=row.epochs,
+    )
+    lines = [
+        f"{result.task} #{result.attempt}: {outcome_word(result.outcome)}",
+        *([str(result.reason)] if result.reason else []),
+        str(used),
+    ]
+    if result.session_id:
+        lines.append(say("fleet.show_session", session=result.session_id, model=result.model))
+    lines.append(os.path.join(fleet.folder, "tasks", folder_of(result.task), str(result.attempt)))
+    for title, text in (
+        (say("fleet.show_answer"), result.answer),
+        (say("fleet.show_check", code=result.check.exit_code), result.check.output) if result.check is not None else ("", ""),
+        (say("fleet.show_diff"), result.diff),
+    ):
+        if text:
+            cut = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "\n…"
+            lines += ["", str(title), cut.rstrip()]
+    return [*lines, ""]
+
+
+def diff(options: Options) -> int:
+    """`fleet diff A B`: what became otherwise, and the sums of both."""
+    first, second = open_fleet(folder_of_fleet(options)), open_fleet(folder_of_fleet(options, 2))
+    before = {(row.result.task, row.result.attempt): row.result.outcome for row in rows(first)}
+    lines: list[str] = []
+    for row in rows(second):
+        was = before.pop((row.result.task, row.result.attempt), None)
+        if was is None:
+            lines.append(say("fleet.diff_only", name=_row_line(second, row), fleet=second.name))
+        elif was != row.result.outcome:
+            lines.append(f"{one_line(row.result.task, 60)} #{row.result.attempt}: {outcome_word(was)} → {outcome_word(row.result.outcome)}")
+    lines += [say("fleet.diff_only", name=f"{one_line(task, 60)} #{attempt}", fleet=first.name) for task, attempt in before]
+    lines += [f"{fleet.name}: {line}" for fleet in (first, second) for line in summary_lines(fleet, sums(fleet))]
+    return print_out("\n".join(lines) + "\n")
+
+
+def export(options: Options) -> int:
+    """`fleet export NAME`: `results.jsonl` and `preds.json`; with `--atif` a trajectory for each session."""
+    fleet = open_fleet(folder_of_fleet(options))
+    write_results(fleet)
+    count = _write_predictions(fleet)
+    written = [say("fleet.exported", path=os.path.join(fleet.folder, PREDICTIONS_FILE), count=count)]
+    if options.form == "atif":
+        written += _write_trajectories(fleet, options)
+    return print_out("".join(f"{line}\n" for line in written))
+
+
+def _write_predictions(fleet: Fleet) -> int:
+    """In SWE-bench's form: what the first attempt at each task has changed."""
+    count = 0
+    with write_aside(os.path.join(fleet.folder, PREDICTIONS_FILE)) as descriptor:
+        write_whole(descriptor, b"[")
+        for task in fleet.tasks():
+            result = fleet.result(task, 1)
+            data = {
+                "instance_id": task.id,
+                "model_name_or_path": result.model if result is not None else fleet.lock.model,
+                "model_patch": result.diff if result is not None else "",
+            }
+            write_whole(descriptor, (b",\n" if count else b"\n") + msgspec.json.encode(data))
+            count += 1
+        write_whole(descriptor, b"\n]\n")
+    return count
+
+
+def _write_trajectories(fleet: Fleet, options: Options) -> list[str]:
+    """A file for each session that is kept on this machine."""
+    from dragoman.conversation.pages.context_command import find_model
+    from dragoman.sessions.atif import to_atif
+    from dragoman.sessions.store import FileStore
+
+    setup = set_up(Options(directory=options.directory, config=options.config))
+    store, catalog, folder = FileStore(setup.places.sessions), catalog_of(setup), os.path.join(fleet.folder, "atif")
+    listed = store.list()
+    paths = {each.session_id: each.path for each in listed}
+    make_directory(folder)
+    count, problems = 0, list[str]()
+    for row in rows(fleet):
+        result = row.result
+        if not result.session_id:
+            continue
+        try:
+            if result.session_id not in paths:
+                raise InputError(say("fleet.no_session", session=result.session_id))
+            data = to_atif(
+                store.read(paths[result.session_id]).entries,
+                prices_of=lambda deployment, model: find_model(catalog, deployment, model)[1].prices,
+                called=lambda caller: [store.read(each.path).entries for each in reversed(listed) if each.parent == caller],
+            )
+        except (DragomanError, OSError) as error:
+            problems.append(f"{one_line(result.task, 60)} #{result.attempt}: {error}")
+            continue
+        replace_file(os.path.join(folder, f"{folder_of(result.task)}-{result.attempt}.json"), jsontext.dumps(data).encode() + b"\n")
+        count += 1
+    return [*problems, say("fleet.exported", path=folder, count=count)]

@@ -1,0 +1,142 @@
+"""Whatever is killed, each task has exactly one result, none is lost, and what lost starts have cost is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fleet.fleets import MODEL, answer_by_task, fleet_files, results, task, write_tasks
+from processes import alive, below
+from program import Place, Service
+
+TASKS = 1_000 if os.environ.get("DRAGOMAN_LONG") == "1" else 60
+SUPERVISORS = 5
+"""How often the supervisor is killed: the last time while it resumes."""
+EACH_WORKER_S = 0.7 if TASKS == 60 else 1.5
+LIMIT_S = 60 * TASKS
+
+
+def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Callable[..., Service]) -> None:
+    chance = random.Random(7)
+    service = serve(_storming(answer_by_task, chance), keep=10)
+    write_tasks(place, [task(f"t{number}") for number in range(TASKS)])
+    killer = _WorkerKiller(chance)
+    killer.start()
+    process = place.start(
+        "fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", "4", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    for number in range(1, SUPERVISORS):
+        _wait_for(lambda done=TASKS * number // (SUPERVISORS + 1): _accepted(place) >= done, process, killer)
+        _kill(process)
+        process = _resume(place)
+    time.sleep(chance.uniform(0.2, 0.6))
+    _kill(process)  # while it resumes, or just after
+    process = _resume(place)
+    _wait_for(lambda: _accepted(place) >= TASKS * 0.9, process, killer)
+    killer.supervisor = 0  # the last ones would be all that is left to be killed, again and again
+    code = process.wait(LIMIT_S)
+    killer.stop()
+    assert code == 0, (place.work / "resume.txt").read_text()[-2_000:]
+    _require_one_result_each(place)
+    assert killer.killed > 0
+    assert service.server.requests
+    assert not alive(str(place.work)), "something of the fleet still runs"
+    assert not list(Path(os.environ["TMPDIR"]).glob("dragoman-fleet-*"))
+
+
+def _require_one_result_each(place: Place) -> None:
+    rows = results(place)
+    assert [row["task"] for row in rows] == [f"t{number}" for number in range(TASKS)]
+    assert Counter(row["outcome"] for row in rows) == {"passed": TASKS}
+    lines = [json.loads(line) for line in (fleet_files(place) / "journal.jsonl").read_text().splitlines() if line]
+    accepted = Counter(line["task"] for line in lines if line["e"] == "end" and line.get("is_accepted"))
+    assert accepted == dict.fromkeys(range(TASKS), 1)
+    starts = Counter((line["task"], line["epoch"]) for line in lines if line["e"] == "start")
+    assert set(starts.values()) == {1}, "an epoch was started twice"
+    for number in range(TASKS):
+        folder = fleet_files(place) / "tasks" / f"t{number}" / "1"
+        result = json.loads((folder / "result.json").read_text())
+        assert f"+t{number}" in result["diff"]
+        assert (folder / "result.json").stat().st_ino == (folder / f"epoch-{result['epoch']}" / "result.json").stat().st_ino
+    spent = sum(_spent(path) for path in fleet_files(place).rglob("spent.jsonl"))
+    told = sum(row["cost_usd"] + row["lost_usd"] for row in rows)
+    assert abs(spent - told) < 1e-6, "what lost starts have spent is not counted"
+
+
+def _spent(path: Path) -> float:
+    return json.loads(path.read_text().splitlines()[-1]).get("usd", 0.0)
+
+
+def _storming(choose: Callable[[Any], Any], chance: random.Random) -> Callable[[Any], Any]:
+    """The same service, which refuses for a moment now and then."""
+    from dragoman.testing.script import Script
+
+    refused_until = 0.0
+
+    def answer(request: Any) -> Any:
+        nonlocal refused_until
+        if time.monotonic() < refused_until or chance.random() < 0.01:
+            refused_until = max(refused_until, time.monotonic() + 0.3)
+            return Script.parse("error: 429 retry_after=0.2").answers[0]
+        return choose(request)
+
+    return answer
+
+
+def _resume(place: Place) -> subprocess.Popen[bytes]:
+    with (place.work / "resume.txt").open("ab") as out:
+        return place.start("fleet", "resume", "tasks", "--workers", "4", stdout=out, stderr=out)
+
+
+def _accepted(place: Place) -> int:
+    try:
+        return (fleet_files(place) / "journal.jsonl").read_bytes().count(b'"is_accepted":true')
+    except FileNotFoundError:
+        return 0
+
+
+def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], killer: _WorkerKiller) -> None:
+    killer.supervisor = process.pid
+    until = time.monotonic() + LIMIT_S
+    while not condition():
+        assert process.poll() is None, f"the supervisor ended with {process.returncode}"
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(60)
+
+
+class _WorkerKiller(threading.Thread):
+    """Kills a worker, or something below one, every now and then."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(daemon=True)
+        self.supervisor = 0
+        self.killed = 0
+        self._chance = chance
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(self._chance.uniform(0.5, 1.5) * EACH_WORKER_S):
+            if self.supervisor and (found := below(self.supervisor)):
+                try:
+                    os.kill(self._chance.choice(found), signal.SIGKILL)
+                    self.killed += 1
+                except ProcessLookupError:
+                    continue
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join(60)
