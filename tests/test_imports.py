@@ -28,7 +28,7 @@ ROOMS = {"context", "extensions", "mcp_client", "policy", "providers", "sessions
 """Blind to each other: they meet through `values.contracts`, `values.calls` and `values.commands`."""
 ABOVE = ("foreign", "loop", "app", "conversation")
 """Each stands on the ground, the rooms, and those before it."""
-FRONT_ENDS = {"__main__", "acp", "cli", "fleet", "plain", "tui"}
+FRONT_ENDS = {"__main__", "acp", "cli", "fleet", "plain", "tui", "viewer"}
 """None imports another."""
 STARTS = {
     ("__main__", "cli.main"),
@@ -40,6 +40,7 @@ STARTS = {
     ("cli.terminal", "tui.question_frame"),
     ("cli.terminal", "tui.opening"),
     ("cli.terminal", "plain.opening"),
+    ("cli.program", "viewer.opening"),
 }
 """Where one front end starts another: the program shows the first frame, asks what has to be asked before, and opens the conversation."""
 PUBLIC = {
@@ -238,6 +239,7 @@ LATER = {
     "tools.streams": "not before a command is run",
     "tools.terminal_text": "only where a command is given a terminal",
     "tui.*": "the conversation with a live region, and what of it is asked for",
+    "viewer.*": "only where sessions are shown in a browser",
     "tools.web.addresses": "only where a page is fetched",
     "tools.discovery": "only where a command declares tools",
     "tools.web.fetching": "only where a page is fetched",
@@ -272,6 +274,8 @@ OTHERS_LATER = {
     "importlib.metadata": "reads every installed package",
     "importlib.util": "only where an extra may be missing",
     "json": "slower to load than our own use of it",
+    "ssl": "only where others may reach the page",
+    "threading": "only where a browser is opened",
     "keyring": "an extra",
     "locale": "only where the terminal's encoding is in doubt",
     "pathlib": "only for weights",

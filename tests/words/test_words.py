@@ -138,6 +138,7 @@ TRANSLATED = (
     "subagents",
     "worktrees",
     "fleet",
+    "viewer",
     "stats",
 )
 
@@ -149,7 +150,7 @@ def test_the_conversation_is_complete_in_both_languages(table: str) -> None:
     assert {key for key in english if places_in(english[key]) != places_in(chinese[key])} == set()
 
 
-FRONT_ENDS = ("acp.", "commands.", "conversation.", "tui.", "mcp_servers.", "worktrees.", "stats.", "fleet.")
+FRONT_ENDS = ("acp.", "commands.", "conversation.", "tui.", "mcp_servers.", "worktrees.", "stats.", "fleet.", "viewer.")
 """Tables of the program that are loaded alone: the first frame is drawn before the others are needed, few have MCP servers, and a worktree
 is seldom made."""
 OF_THE_PROGRAM = re.compile(

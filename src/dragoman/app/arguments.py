@@ -83,7 +83,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("request", ("--request",), "maybe", commands=("context",)),
     Option("focus", ("--focus",), "value", commands=("context",)),
     Option("sign_in", ("--sign-in",), commands=("acp",)),
-    Option("port", ("--port",), "value", commands=("serve-local",)),
+    Option("port", ("--port",), "value", commands=("serve-local", "view")),
+    Option("origin", ("--origin",), "value", commands=("view",)),
+    Option("host", ("--host",), "value", commands=("view",)),
+    Option("tls_cert", ("--tls-cert",), "value", commands=("view",)),
+    Option("tls_key", ("--tls-key",), "value", commands=("view",)),
+    Option("no_open", ("--no-open",), commands=("view",)),
     Option("env", ("--env",), "many", commands=("mcp",)),
     Option("header", ("--header",), "many", commands=("mcp",)),
     Option("transport", ("--transport",), "value", ("http", "sse"), commands=("mcp",)),
@@ -287,6 +292,7 @@ def _misused_option(options: Options, given: dict[str, str]) -> str:
         "agents",
         "serve-local",
         "fleet",
+        "view",
         "completions",
     ):
         return say("too_many_words", command=options.command, word=printable_input(options.words[0]))

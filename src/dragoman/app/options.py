@@ -24,6 +24,7 @@ Command = Literal[
     "plugins",
     "serve-local",
     "fleet",
+    "view",
     "completions",
 ]
 """`run` is the main command: `dragoman` without a subcommand."""
@@ -95,5 +96,10 @@ class Options(msgspec.Struct, frozen=True):
     failed: bool = False
     sign_in: bool = False
     """Of `acp`: store a key in the terminal, as the editor was told to."""
+    origin: str = ""
+    host: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    no_open: bool = False
     help: bool = False
     version: bool = False

@@ -95,6 +95,10 @@ def _run_command(options: Options) -> int:
             from dragoman.fleet.command import run_fleet
 
             return run_fleet(options)
+        case "view":
+            from dragoman.viewer.opening import run_view
+
+            return run_view(options)
         case "doctor" if options.live:
             from dragoman.cli.live_command import run_live
 

@@ -169,6 +169,7 @@ COMMANDS = (
     Command("plugins", "", where=SHELL),
     Command("fleet", "", operands=(Operand("TASKS", "files", "shell"),), where=SHELL),
     Command("serve-local", "", operands=(Operand("MODEL", "files", "shell"),), where=SHELL),
+    Command("view", "", operands=(Operand("SESSION", "sessions", "shell"),), where=SHELL),
     Command("completions", "", where=SHELL),
 )
 

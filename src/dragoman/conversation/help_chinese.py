@@ -9,7 +9,7 @@ CHINESE_HELP["run"] = """\
        COMMAND | dragoman -p "PROMPT"         同上，针对 COMMAND 的输出
        dragoman COMMAND [options]             auth、models、config、doctor、sessions、context、approvals、
                                               trust、hooks、mcp、agents、skills、plugins、fleet、serve-local、
-                                              acp、completions；见 COMMAND --help
+                                              acp、view、completions；见 COMMAND --help
 
   -p, --prompt TEXT        您的要求；-p 之后的内容就是提示，即使是 "--this"
   -m, --model NAME         部署/模型，见 dragoman models；默认依次为您配置的模型、已设置密钥的服务、
@@ -287,6 +287,25 @@ dragoman models pull 的名称，或 GGUF 文件的路径；默认是运行时�
 环境变量
   DRAGOMAN_LOCAL_MODEL     用此 GGUF 文件代替其他模型
   DRAGOMAN_LOCAL_THREADS   线程数（默认：空闲核心数）
+"""
+
+CHINESE_HELP["view"] = """\
+用法： dragoman view [SESSION]
+
+在浏览器中显示您的会话：每个请求中模型究竟看到了什么，花费多少，哪些来自缓存，省略了什么以及原因。正在进行的会话会实时
+显示。只在 127.0.0.1 上监听，打印的地址只能使用一次。SESSION 是 dragoman sessions 显示的 ID，或 latest。
+
+      --port N             监听的端口（默认：任意空闲端口）
+      --no-open            只打印地址，不打开浏览器
+      --origin URL         页面也可以通过您的隧道在 URL 访问
+      --host ADDRESS       在该地址上监听，供他人访问：必须同时给出 --tls-cert、--tls-key，并在
+                           DRAGOMAN_VIEW_PASSWORD 中设置密码
+      --tls-cert FILE, --tls-key FILE
+                           PEM 格式的证书及其密钥
+  -C, --directory DIR      latest 所指的文件夹，也是对话所在的文件夹
+      --config FILE        用 FILE 代替您的 config.toml
+      --output-format, --lang en|zh, --no-color, --debug
+  -h, --help               本说明
 """
 
 CHINESE_HELP["completions"] = """\

@@ -11,7 +11,7 @@ usage: dragoman [options]                     a conversation in the terminal
        COMMAND | dragoman -p "PROMPT"         the same, about the output of COMMAND
        dragoman COMMAND [options]             auth, models, config, doctor, sessions, context, approvals,
                                               trust, hooks, mcp, agents, skills, plugins, fleet, serve-local,
-                                              acp, completions; see COMMAND --help
+                                              acp, view, completions; see COMMAND --help
 
   -p, --prompt TEXT        what you want; whatever follows -p is the prompt, even "--this"
   -m, --model NAME         deployment/model, as dragoman models lists them; by default the model you
@@ -401,6 +401,26 @@ it is the small model that a run would use. Ctrl-C stops it.
 environment
   DRAGOMAN_LOCAL_MODEL     a GGUF file to use instead of any other
   DRAGOMAN_LOCAL_THREADS   number of threads (default: the number of idle cores)
+"""
+
+ENGLISH_HELP["view"] = """\
+usage: dragoman view [SESSION]
+
+Shows your sessions in a browser: for each request exactly what the model was told, what it cost, what came
+from the cache, what was left out and why. A session that is being held streams in. Listens on 127.0.0.1
+alone, and prints an address that works once. SESSION is an id from dragoman sessions, or latest.
+
+      --port N             port to listen on (default: any that is free)
+      --no-open            print the address and open no browser
+      --origin URL         the page is also reached at URL, through a tunnel of yours
+      --host ADDRESS       listen there, for others: only with --tls-cert and --tls-key and a password
+                           in DRAGOMAN_VIEW_PASSWORD
+      --tls-cert FILE, --tls-key FILE
+                           a certificate and its key, as PEM
+  -C, --directory DIR      the folder whose latest session is meant, and in which conversations are held
+      --config FILE        use FILE instead of your config.toml
+      --output-format, --lang en|zh, --no-color, --debug
+  -h, --help               this text
 """
 
 ENGLISH_HELP["completions"] = """\

@@ -119,6 +119,12 @@ def lookup(key: str, language: str = "en") -> str | None:
     return None
 
 
+def sentences(table: str) -> dict[str, str]:
+    """A table of the library in the chosen language, before values are filled in, for a program that fills them in elsewhere. What the
+    language lacks is in English."""
+    return {**_table("en", table), **_table(_language, table)}
+
+
 def _said(key: str, values: Mapping[str, object], language: str) -> Sentence:
     try:
         text = lookup(key, language) or lookup(key)

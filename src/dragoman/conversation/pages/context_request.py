@@ -32,8 +32,8 @@ def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | by
     view = History(entries=entries).view
     if not view.messages:
         raise InputError(say("context_empty", id=command.short_id))
-    prepared = _prepare(command, view)
-    url, headers = redact(prepared.url), _redact_headers(command, prepared)
+    prepared = prepare(command, view, command.options.request or "")
+    url, headers = redact(prepared.url), redact_headers(command, prepared)
     if command.as_json:
         request = {"method": prepared.method, "url": url, "headers": headers, "body": jsontext.decode(prepared.body)}
         return jsontext.dumps(request) + "\n"
@@ -48,8 +48,10 @@ def write_request(command: ContextCommand, entries: Sequence[Entry]) -> str | by
     return prepared.body + b"\n" * surface().is_terminal
 
 
-def _prepare(command: ContextCommand, view: View) -> HttpRequest:
-    model = _target_model(command, view)
+def prepare(command: ContextCommand, view: View, wanted: str = "") -> HttpRequest:
+    """The request as it would be sent: to the session's own service, or to a protocol, a deployment or a model. Raises InputError or
+    ConfigError where there is no such, or none to send to."""
+    model = _target_model(command, view, wanted)
     blobs = command.store.blobs_beside(command.summary.path)
     provider = connect(model, auth=NoAuth(), env=command.setup.env, catalog=command.catalog, blobs=blobs)
     models = Models(None, blobs, command.setup.config.text_tools.mode, text_options_of(command.setup))
@@ -61,9 +63,8 @@ def _prepare(command: ContextCommand, view: View) -> HttpRequest:
     return used.provider.prepare(msgspec.structs.replace(view.request, model=provider.model, messages=messages))
 
 
-def _target_model(command: ContextCommand, view: View) -> str:
+def _target_model(command: ContextCommand, view: View, wanted: str) -> str:
     """The `deployment/model` to prepare the request for."""
-    wanted = command.options.request
     own = f"{view.deployment}/{view.model}" if view.deployment else view.model
     if not wanted:
         if not own:
@@ -99,7 +100,7 @@ def _unknown_target(command: ContextCommand, wanted: str, protocols: Sequence[st
     return say("request_unknown", name=wanted[:60], hint=hint, protocols=", ".join(protocols))
 
 
-def _redact_headers(command: ContextCommand, prepared: HttpRequest) -> dict[str, str]:
+def redact_headers(command: ContextCommand, prepared: HttpRequest) -> dict[str, str]:
     """Headers without secrets. Any header that the user configured is redacted: it may hold a key, whatever its name."""
     own = {name.lower() for row in command.setup.config.deployments.values() for name in _header_names(row)}
     return {name: REDACTED if name.lower() in own | SECRET_HEADERS else redact(value) for name, value in prepared.headers.items()}

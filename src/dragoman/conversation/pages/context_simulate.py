@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -51,7 +51,23 @@ class Tariff(msgspec.Struct, frozen=True):
         return rates_of(self.prices, ttl_ms=self.ttl_ms, falls_back=self.falls_back)
 
 
-def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
+class Simulation(NamedTuple):
+    """What the session's input would have cost: by group of rules a row for each policy, with a cell for each tariff."""
+
+    calls: Sequence[TracedCall]
+    model: str
+    settings: PruneSettings
+    tariffs: Sequence[Tariff]
+    costs: dict[str, list[list[ReplayCost]]]
+    is_whole: bool
+    """Whether the best possible schedule is among them."""
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self.calls, self.tariffs, self.costs, self.settings)
+
+
+def run_simulation(command: ContextCommand, entries: Sequence[Entry]) -> Simulation:
+    """Raises InputError where there is nothing to simulate."""
     calls = trace_calls(entries)
     if not calls:
         raise InputError(say("simulate_none", id=command.short_id))
@@ -70,14 +86,20 @@ def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
     if settings.rule.superseded:
         del groups["superseded"]  # the first group has it already
     costs = {name: _replay_all(calls, group, tariffs) for name, group in groups.items()}
+    return Simulation(calls, view.model, settings, tariffs, costs, whole)
+
+
+def simulate(command: ContextCommand, entries: Sequence[Entry]) -> str:
+    simulation = run_simulation(command, entries)
     if command.as_json:
-        return jsontext.dumps(_to_json(calls, tariffs, costs, settings)) + "\n"
+        return jsontext.dumps(simulation.to_json()) + "\n"
+    calls, model, settings, tariffs, costs, whole = simulation
     page = Page(look_of(command.setup.config.color))
     tokens = sum(each.usage.input_tokens for each in calls if each.usage is not None)
     page.fact("", 0, say("simulate_head", calls=len(calls), tokens=tokens))
     has_own = bool(tariffs) and tariffs[0].is_own
     if not has_own:
-        page.line((say("simulate_unpriced", model=view.model or say("context_no_model")), "yellow"))
+        page.line((say("simulate_unpriced", model=model or say("context_no_model")), "yellow"))
     file = one_line(command.options.config or command.setup.places.config_file, 300)
     for name, rows in costs.items():
         page.blank()

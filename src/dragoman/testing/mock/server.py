@@ -128,7 +128,7 @@ class MockServer:
         self._address = (host, port)
         self._cut = cut
         self._defaults: dict[str, Any] = {"piece_bytes": piece_bytes, "piece_wait_s": piece_wait_s, "framing": tuple(framing)}
-        self._listener = Listener(self._respond)
+        self._listener = Listener(self._respond, Sender, name="mock server")
         self._request_count = 0
         self._keep = keep
         self.requests: list[ServedExchange] = []

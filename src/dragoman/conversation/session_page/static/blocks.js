@@ -1,0 +1,82 @@
+// The blocks of one session: events change them, as the program itself joins them.
+export class Blocks {
+  constructor(found = []) {
+    this.byId = new Map();
+    this.version = 0;
+    this.seq = 0;
+    this.generation = 0;
+    this.take(found);
+  }
+
+  take(events) {
+    for (const event of events) {
+      this.seq = Math.max(this.seq, event.seq ?? 0);
+      const before = this.byId.get(event.id);
+      if (event.state === "gone") this.byId.delete(event.id);
+      else if (!before || !event.append) this.byId.set(event.id, { ...event, text: event.text ?? "", data: event.data ?? {}, state: event.state ?? "" });
+      else
+        this.byId.set(event.id, {
+          ...before,
+          kind: event.kind,
+          text: before.text + (event.text ?? ""),
+          state: event.state || before.state,
+          data: event.data ? { ...before.data, ...event.data } : before.data,
+        });
+    }
+    this.version += 1;
+    return this;
+  }
+
+  get(id) {
+    return this.byId.get(id);
+  }
+
+  // What each request took, in order.
+  usages() {
+    return [...this.byId.values()].filter((block) => block.kind === "usage" && block.data.of);
+  }
+
+  all(kind) {
+    return [...this.byId.values()].filter((block) => block.kind === kind);
+  }
+}
+
+export const isAnswer = (block) => block.kind === "status" && /^a\d+$/.test(block.id);
+
+// The blocks in the order in which they are shown. Calls that ran side by side get their lanes before them.
+export function rowsOf(blocks) {
+  const rows = [];
+  const calls = new Map();
+  for (const block of blocks.byId.values()) {
+    if (block.kind === "usage" || block.id === "session" || block.kind === "plan") continue;
+    if (block.kind === "call" && !block.inside) {
+      const list = calls.get(block.data.answer) ?? [];
+      if (list.push(block) === 1) calls.set(block.data.answer, list);
+      if (list.length === 2) rows.splice(rows.findIndex((row) => row.id === list[0].id), 0, { id: `${block.data.answer}.lanes`, kind: "lanes", calls: list });
+    }
+    rows.push(block);
+  }
+  return rows;
+}
+
+// Totals of a session, for its head and for comparing.
+export function totalsOf(blocks) {
+  const totals = { requests: 0, fresh: 0, read: 0, write: 0, output: 0, usd: 0, isWhole: true, calls: 0, failed: 0, tools: {}, firstMs: 0, lastMs: 0 };
+  for (const { data } of blocks.usages()) {
+    totals.requests += 1;
+    totals.fresh += data.fresh_tokens ?? 0;
+    totals.read += data.cache_read_tokens ?? 0;
+    totals.write += data.cache_write_tokens ?? 0;
+    totals.output += data.output_tokens ?? 0;
+    if (data.usd == null) totals.isWhole = false;
+    totals.usd += data.usd ?? 0;
+    totals.firstMs ||= data.at_ms;
+    totals.lastMs = data.at_ms;
+  }
+  for (const block of blocks.all("call")) {
+    totals.calls += 1;
+    totals.failed += block.state === "failed" ? 1 : 0;
+    totals.tools[block.data.name] = (totals.tools[block.data.name] ?? 0) + 1;
+  }
+  return totals;
+}

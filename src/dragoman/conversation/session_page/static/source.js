@@ -1,0 +1,108 @@
+// Where sessions come from: the server, asked with the page's key; or, in an export, the file itself.
+const KEY = "dragoman-key";
+export const embedded = readEmbedded();
+
+function readEmbedded() {
+  const element = document.getElementById("session-data");
+  return element ? JSON.parse(element.textContent) : null;
+}
+
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const headers = () => ({ "x-dragoman-key": sessionStorage.getItem(KEY) ?? "" });
+
+async function answerOf(response) {
+  const data = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(data.error ?? response.statusText, response.status);
+  return data;
+}
+
+export const get = async (path) => answerOf(await fetch(`api/${path}`, { headers: headers() }));
+
+export const post = async (path, body = {}) =>
+  answerOf(await fetch(`api/${path}`, { method: "POST", headers: { ...headers(), "content-type": "application/json" }, body: JSON.stringify(body) }));
+
+// The token stands behind the `#`, which no server and no log is sent. It is exchanged once, and taken out of the address.
+export async function enter(credential) {
+  const { key } = await post("key", credential);
+  sessionStorage.setItem(KEY, key);
+}
+
+export const hasKey = () => Boolean(sessionStorage.getItem(KEY));
+
+export const words = async () => (embedded ? embedded.words : (await fetch("words.json")).json());
+export const about = async () => (embedded ? { talk: false, version: embedded.version } : get("about"));
+
+const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== undefined)).toString();
+const place = (id) => `sessions/${encodeURIComponent(id)}`;
+
+export const sessions = (search) => get(`sessions?${query({ search })}`);
+export const session = async (id) => (embedded ? embedded.sessions[id] : get(place(id)));
+
+export async function look(id, what, values = {}) {
+  if (!embedded) return get(`${place(id)}/${what}?${query(values)}`);
+  const found = (embedded.looks[id]?.[what] ?? {})[query(values)] ?? embeddedRequest(id, what, values);
+  if (found === undefined) throw new Refused(embedded.missing, 404);
+  return found;
+}
+
+// Requests of an export say only where they differ from the one before them.
+function embeddedRequest(id, what, values) {
+  const list = what === "request" ? embedded.looks[id]?.requests?.[values.to ?? ""] : undefined;
+  if (!list) return undefined;
+  let body = "";
+  for (const each of list) {
+    body = body.slice(0, each.keep) + each.text + (each.end ? body.slice(-each.end) : "");
+    if (String(each.seq) === String(values.seq)) return { ...each.head, body };
+  }
+  return undefined;
+}
+
+export async function imageUrl(id, sha256) {
+  if (embedded) return embedded.images[sha256];
+  const response = await fetch(`api/${place(id)}/blob/${sha256}`, { headers: headers() });
+  return response.ok ? URL.createObjectURL(await response.blob()) : undefined;
+}
+
+// Lines of JSON as they come, until `stop` is called. Lost connections are tried again from where they broke.
+export function follow(path, onLines, onState = () => {}) {
+  const control = new AbortController();
+  (async () => {
+    for (let wait = 300; !control.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+      try {
+        const response = await fetch(`api/${path()}`, { headers: headers(), signal: control.signal });
+        if (!response.ok) throw new Refused("", response.status);
+        onState("live");
+        wait = 300;
+        await readLines(response.body.getReader(), onLines);
+      } catch (error) {
+        if (control.signal.aborted) return;
+        if (error.status === 401 || error.status === 404) return onState("ended");
+      }
+      onState("lost");
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  })();
+  return () => control.abort();
+}
+
+async function readLines(reader, onLines) {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = lines.pop();
+    const found = lines.filter(Boolean).map((line) => JSON.parse(line)).filter((each) => each.kind !== "ping");
+    if (found.length) onLines(found);
+  }
+}
+
+export const followSession = (id, state, onLines, onState) =>
+  embedded ? () => {} : follow(() => `${place(id)}/events?${query({ after: state.seq, generation: state.generation })}`, onLines, onState);
