@@ -103,7 +103,7 @@ class CommandHooks:
         if source := self._source(facts):
             answer = await self._fire("SessionStart", source, {"source": source})
             words.append(answer.context)
-        answer = await self._fire("UserPromptSubmit", "", {"prompt": prompt.text})
+        answer = await self._fire("UserPromptSubmit", "", {"prompt": prompt.said})
         if answer.blocks or answer.stops:
             raise HookStopped(say("hooks.prompt_refused", reason=answer.stop_reason or answer.reason or say("hooks.no_reason")))
         return "\n\n".join(each for each in (*words, answer.context) if each) or None

@@ -14,7 +14,7 @@ from dragoman.mcp_client.naming import tool_name
 from dragoman.mcp_client.results import Keep, part_of, resource_part
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import DragomanError, InputError
-from dragoman.values.messages import Content, Text
+from dragoman.values.messages import Attached, Content, Text
 from dragoman.words import say
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_.-]{1,100}):(\S+)")
@@ -45,10 +45,11 @@ async def _resource(
     except DragomanError as error:
         tell(say("mcp_servers.resource_failed", name=f"{server.name}:{uri}", reason=error))
         return ()
-    parts: list[Content] = [Text(f"\n\nContent of @{server.name}:{uri}:\n")]
+    about = Attached(f"@{server.name}:{uri}")
+    parts: list[Content] = [Text(f"\n\nContent of @{server.name}:{uri}:\n", attached=about)]
     for each in contents:
         part = resource_part(each, keep)
-        parts.append(Text(servers.hide(part.text[:MAX_RESOURCE_CHARS])) if isinstance(part, Text) else part)
+        parts.append(Text(servers.hide(part.text[:MAX_RESOURCE_CHARS]), attached=about) if isinstance(part, Text) else part)
     return parts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError
@@ -23,13 +23,16 @@ _ENDS = ".,;:!?)]}>'\"。，；：！？）】》”’"
 _ADDRESSES = ("https://", "http://", "gs://")
 
 
-def read_named_media(text: str, workspace: str, provider: Provider, model: str) -> tuple[list[Blob | FileRef], list[str]]:
-    """What a prompt names and the model can be sent; and a sentence for each that cannot be read or sent."""
+def read_named_media(
+    text: str, workspace: str, provider: Provider, model: str, may_read: Callable[[str], bool] = lambda path: True
+) -> tuple[list[Blob | FileRef], list[str]]:
+    """What a prompt names and the model can be sent; and a sentence for each that cannot be read or sent. `may_read`: whether rules let a
+    file be read, by its real path."""
     media: list[Blob | FileRef] = []
     problems: list[str] = []
     for name in _names(text):
         try:
-            part = _read(name, workspace)
+            part = _read(name, workspace, may_read)
         except InputError as error:
             problems.append(str(error))
             continue
@@ -54,7 +57,10 @@ def _names(text: str) -> Iterator[str]:
             yield name
 
 
-def _read(name: str, workspace: str) -> Blob | FileRef:
+def _read(name: str, workspace: str, may_read: Callable[[str], bool]) -> Blob | FileRef:
     if name.startswith(_ADDRESSES):
         return FileRef.of(name)
-    return read_file(local_path(name, workspace), shown=name)
+    path = local_path(name, workspace)
+    if os.path.isfile(path) and not may_read(os.path.realpath(path)):
+        raise InputError(say("prompt_file_denied", name=name))
+    return read_file(path, shown=name)

@@ -1,31 +1,45 @@
-"""A prompt with what it names: images and files with `@`, resources and prompts of MCP servers."""
+"""A prompt with what it names: images and files with `@`, resources and prompts of MCP servers. The same for every front end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dragoman.loop.agent import Agent
-from dragoman.values.messages import Blob, Content, FileRef
+from dragoman.values.errors import InputError
+from dragoman.values.messages import Content
+
+Tell = Callable[[str], None]
 
 
-async def expand_prompt(agent: Agent, prompt: str | None, tell: Callable[[str], None]) -> str | list[Content] | None:
-    """The prompt, with the images and files that it names, and with resources and prompts of MCP servers."""
-    if prompt is None:
-        return None
-    media = _named_media(agent, prompt, tell) if "@" in prompt else []
-    servers = agent.beside.get("mcp")
+async def expand_prompt(
+    agent: Agent, prompt: str, tell: Tell, *, given: str | None = None, must_all: bool = False, on_attached: Tell = lambda text: None
+) -> str | Sequence[Content]:
+    """The prompt, with the images and files that it names, and with resources and prompts of MCP servers.
+
+    `tell`: what is told of names that cannot be read or sent. With `must_all` InputError is raised for them: where nobody can mend it, a
+    prompt that is sent in part is no use. `given`: the part of the prompt that the user wrote; what came in by a pipe names no files.
+    `on_attached`: what is told of each that is attached."""
+    named = await _named(agent, prompt if given is None else given, tell, on_attached, must_all=must_all)
+    servers: Any = agent.beside.get("mcp")
     if servers is None or not servers.names_something(prompt):
-        return [prompt, *media] if media else prompt
+        return [prompt, *named] if named else prompt
     from dragoman.app.mcp_prompts import expand
 
     told = await expand(servers, prompt, agent.blobs, tell)
-    return [*([told] if isinstance(told, str) else told), *media] if media else told
+    return [*([told] if isinstance(told, str) else told), *named] if named else told
 
 
-def _named_media(agent: Agent, prompt: str, tell: Callable[[str], None]) -> list[Blob | FileRef]:
-    from dragoman.app.prompt_media import read_named_media
+async def _named(agent: Agent, text: str, tell: Tell, on_attached: Tell, *, must_all: bool) -> Sequence[Content]:
+    if "@" not in text:
+        return ()
+    from dragoman.app.prompt_files import attach
 
-    media, problems = read_named_media(prompt, str(agent.workspace.root), agent.provider, agent.model)
-    for problem in problems:
-        tell(problem)
-    return media
+    found = await attach(agent, text)
+    if found.problems and must_all:
+        raise InputError("; ".join(found.problems))
+    for each in (*found.problems, *found.notices):
+        tell(each)
+    for each in found.attached:
+        on_attached(each)
+    return found.parts

@@ -19,7 +19,7 @@ from dragoman.cli.reports import Report, messages_for, output_for, report_for, r
 from dragoman.cli.startup import mark_result_written
 from dragoman.policy.approvals import NO_ONE_TO_LET_OUT, Unattended
 from dragoman.values.calls import Deny, Intent
-from dragoman.values.errors import DragomanError, InputError, OutputLimit
+from dragoman.values.errors import DragomanError, OutputLimit
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -151,28 +151,13 @@ class Headless:
             return agent.run(await self._expand_prompt(agent, prompt))
         return await invocation.start(agent, self._notice, prompt[: len(prompt) - len(given)])
 
-    async def _expand_prompt(self, agent: Agent, prompt: str) -> str | list[Content]:
-        """The prompt, with the images and files that it names, and with resources and prompts of MCP servers."""
-        media = self._named_media(agent)
-        servers = agent.beside.get("mcp")
-        if servers is None or not servers.names_something(prompt):
-            return [prompt, *media] if media else prompt
-        from dragoman.app.mcp_prompts import expand
+    async def _expand_prompt(self, agent: Agent, prompt: str) -> str | Sequence[Content]:
+        """With what it names. Raises InputError: a half-sent prompt is no use."""
+        if "@" not in prompt and not prompt.startswith("/mcp__"):
+            return prompt
+        from dragoman.app.prompts import expand_prompt
 
-        told = await expand(servers, prompt, agent.blobs, self._notice)
-        return [*([told] if isinstance(told, str) else told), *media] if media else told
-
-    def _named_media(self, agent: Agent) -> Sequence[Content]:
-        """Only what the user wrote names files, not what came through standard input. Raises InputError: a half-sent prompt is no use."""
-        given = self._options.prompt or ""
-        if "@" not in given:
-            return ()
-        from dragoman.app.prompt_media import read_named_media
-
-        media, problems = read_named_media(given, str(agent.workspace.root), agent.provider, agent.model)
-        if problems:
-            raise InputError("; ".join(problems))
-        return media
+        return await expand_prompt(agent, prompt, self._notice, given=self._options.prompt or "", must_all=True)
 
     async def _open(self, loop: asyncio.AbstractEventLoop, setup: Setup) -> Agent:
         """While the user's command that declares tools runs, Ctrl-C ends it."""

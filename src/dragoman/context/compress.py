@@ -187,9 +187,11 @@ def take_skill(text: str, skills: dict[str, str]) -> str:
 
 
 def verbatim_text(message: Message) -> str:
-    """What a person said, verbatim; parts that are not text are named."""
+    """What a person said, verbatim; parts that are not text, and what the prompt brought along, are named."""
     return "\n".join(
-        part.text if isinstance(part, Text) else part_to_string(part, verbose=True)
+        (part.text if part.attached is None else f"[attached: {part.attached.name}]")
+        if isinstance(part, Text)
+        else part_to_string(part, verbose=True)
         for part in message.parts
         if isinstance(part, Text | Blob | FileRef)
     )

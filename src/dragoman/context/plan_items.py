@@ -27,9 +27,23 @@ from dragoman.values.record import (
 )
 
 Kind = Literal[
-    "system", "tools", "environment", "memory", "skills", "summary", "prompt", "note", "thinking", "answer", "call", "result", "unseen"
+    "system",
+    "tools",
+    "environment",
+    "memory",
+    "skills",
+    "summary",
+    "prompt",
+    "attached",
+    "note",
+    "thinking",
+    "answer",
+    "call",
+    "result",
+    "unseen",
 ]
-"""`unseen`: tokens the service counts that nothing in the record explains. `note`: the program's own messages to the model during a run."""
+"""`attached`: a file that a prompt names, or what a command of the user's own printed. `unseen`: tokens the service counts that nothing in
+the record explains. `note`: the program's own messages to the model during a run."""
 State = Literal["kept", "pruned", "summarised", "dropped", "waiting"]
 """`waiting`: results reach the model when all calls of an answer have one."""
 Reason = Literal["", "outdated", "summarised", "rejected", "rewound", "unmatched", "interrupted", "waiting", "open", "window"]
@@ -308,9 +322,14 @@ def _group_parts(message: Message, about: About) -> Iterator[_Group]:
 
 
 def _user_groups(message: Message, spoken: Sequence[Part], about: About) -> Iterator[_Group]:
-    text, size = message.text, _size(spoken)
+    text = message.text
+    attached = [part for part in spoken if isinstance(part, Text) and part.attached is not None]
+    spoken = [part for part in spoken if part not in attached] if attached else spoken
+    size = _size(spoken)
     if not is_setup(about):
         yield "note" if is_note(about) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""
+        for part in attached:
+            yield "attached", part_tokens(part), _about(part.text), part.attached.name if part.attached else "", ""
         return
     memory = list(_memory_in(text))
     of_memory = [text_tokens(said) for _, said in memory]

@@ -15,7 +15,7 @@ from dragoman.base import jsontext
 from dragoman.context.compress import SUMMARY_BEGINS, clip, verbatim_text
 from dragoman.context.shown import Item
 from dragoman.context.tokens import text_tokens
-from dragoman.values.messages import Message, Request, Settings, ToolCall, ToolResult, user
+from dragoman.values.messages import Message, Request, Settings, Text, ToolCall, ToolResult, user
 from dragoman.values.parts import part_to_string
 from dragoman.values.profile import Profile
 
@@ -114,7 +114,11 @@ class _Renderer:
         text = verbatim_text(message)
         if not text.strip():
             return []
-        return [f"{self._speaker(item, text)}:\n{clip(text, self._said_chars)}"]
+        attached = [part for part in message.parts if isinstance(part, Text) and part.attached is not None]
+        contents = [
+            f"WITH IT CAME {part.attached.name}:\n{clip(part.text.strip(), self._output_chars)}" for part in attached if part.attached
+        ]
+        return [f"{self._speaker(item, text)}:\n{clip(text, self._said_chars)}", *contents]
 
     def _speaker(self, item: Item, text: str) -> str:
         if self._is_summary(item.message) or text.startswith(SUMMARY_BEGINS):

@@ -231,7 +231,7 @@ class Conversation:
         work = TextAtWork(SentText(f"w{self._sent}", text, tuple(media)))
         is_command = text.startswith("/") and not text.startswith("//") and not media and not self._begins_with_path(text)
         if when == "steer" and self.can_steer and not is_command and not media and self._run is not None:
-            self._run.steer(text.removeprefix("/") if text.startswith("//") else text)
+            self._run.steer(text.removeprefix("/") if text.startswith("//") else text, self._expand_steer)
             work.end(SentEnd("steered"))
         elif is_command and self.is_busy and self._may_run_now(text):
             self._start_beside(self._run_command(work))
@@ -386,7 +386,7 @@ class Conversation:
         if invocation is not None:
             run = await invocation.start(self.agent, self._tell_notice)
         else:
-            run = self.agent.run(await self._expand(prompt, work.sent.media))
+            run = self.agent.run(None if prompt is None else await self._expand(prompt, work.sent.media))
         self._run = run
         if self._is_stopping:
             run.cancel()
@@ -407,13 +407,20 @@ class Conversation:
         ended = self.log.find("ended")
         work.end(SentEnd(ended.state if ended is not None and ended.state in ("failed", "cancelled") else "done", result))
 
-    async def _expand(self, prompt: str | None, media: Sequence[Blob | FileRef]) -> str | list[str | Content] | None:
+    async def _expand(self, prompt: str, media: Sequence[Blob | FileRef]) -> str | Sequence[str | Content]:
         """With what it names: images and files, resources and prompts of MCP servers."""
         told = await expand_prompt(self.agent, prompt, self._tell_notice)
         if not media:
-            return told  # type: ignore[return-value]
-        parts: list[str | Content] = [told] if isinstance(told, str) else [*(told or [])]
+            return told
+        parts: list[str | Content] = [told] if isinstance(told, str) else [*told]
         return [*(part for part in parts if part != ""), *media]
+
+    async def _expand_steer(self, text: str) -> str | Sequence[Content]:
+        try:
+            return await expand_prompt(self.agent, text, self._tell_notice)
+        except DragomanError as error:
+            self._tell_notice(str(error))
+            return text
 
     def _keep_unsaid(self, run: Run) -> None:
         """What came too late for the run is the next prompt."""

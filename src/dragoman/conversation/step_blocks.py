@@ -130,11 +130,13 @@ def _place(step: Step) -> dict[str, Any]:
 
 
 def _attached(parts: Iterable[Part | Blob | FileRef]) -> dict[str, Any]:
-    """Images and files: those of the session by their hash, others by their address."""
+    """Images and files: those of the session by their hash, others by their address; text by its name."""
     found: list[dict[str, Any]] = []
     for part in parts:
         if isinstance(part, Blob):
             found.append({"mime": part.mime, "size": part.size, "sha256": part.sha256})
         elif isinstance(part, FileRef):
             found.append({"mime": part.mime, "uri": part.uri})
+        elif isinstance(part, Text) and part.attached is not None:
+            found.append({"name": part.attached.name, "path": part.attached.path, "text": part.text})
     return {"attachments": found} if found else {}

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dragoman.context.view import View
+from dragoman.values.messages import Text
 from dragoman.values.record import Entry, ToolFinished
 
 
 def files_in_context(view: View, entries: Iterable[Entry]) -> set[str]:
-    """Absolute paths: shown by a result that is in view and not pruned, or written whole by a call that is in view."""
+    """Absolute paths: shown by a result that is in view and not pruned, or by a prompt; or written whole by a call that is in view."""
     results = {outcome.result.call_id for outcome in view.outcomes if not outcome.result.is_error}
     calls = {call.id for item in view.items for call in item.message.calls} & results
     finished = {entry.result.call_id: entry for entry in entries if isinstance(entry, ToolFinished)}  # of an id used twice, the last
-    found: set[str] = set()
+    found = {
+        part.attached.path for item in view.items for part in item.message.parts if isinstance(part, Text) and part.attached is not None
+    }
     for call_id in calls & finished.keys():
         found.update(finished[call_id].wrote)
         if call_id not in view.pruned:

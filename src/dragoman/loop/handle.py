@@ -7,9 +7,9 @@ import logging
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias
 
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
@@ -17,7 +17,8 @@ from dragoman.tools.shell import RunShell
 from dragoman.values import tracing
 from dragoman.values.contracts import BlobStore
 from dragoman.values.events import PromptAccepted, TurnEvent
-from dragoman.values.messages import user
+from dragoman.values.messages import Content, user
+from dragoman.values.parts import prompt_message
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.loop.session import Worker
 
 _log = logging.getLogger("dragoman.runs")
+Expand: TypeAlias = Callable[[str], Awaitable[str | Sequence[Content]]]
 
 
 class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
@@ -52,7 +54,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._holders: set[object] = set()
         self._is_left = False
         """The last watcher has left it, and nobody has come back."""
-        self._steers: list[str] = []
+        self._steers: list[tuple[str, Expand | None]] = []
         """What was said during the run and the model has not got yet."""
         self._awaited: Coroutine[Any, Any, Result[T]] | None = None
         self._is_forgotten = True
@@ -94,15 +96,16 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
 
     # --- steering it
 
-    def steer(self, text: str) -> None:
+    def steer(self, text: str, expand: Expand | None = None) -> None:
         """Say something while it works: the model reads it with its next request, after the calls that are under way. What comes too late
-        for a request of this run stays in `unsaid`. From the loop's own thread."""
-        self._steers.append(text)
+        for a request of this run stays in `unsaid`. From the loop's own thread. `expand`: makes of the text, when it is said, the text with
+        what it names."""
+        self._steers.append((text, expand))
 
     @property
     def unsaid(self) -> tuple[str, ...]:
         """What `steer` was given and the model has not got yet."""
-        return tuple(self._steers)
+        return tuple([text for text, _ in self._steers])
 
     def take_back(self) -> tuple[str, ...]:
         """What is unsaid, and now stays so."""
@@ -114,18 +117,20 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         """Whether the user said something meanwhile: it is on the record now, and part of the next request."""
         if not self._steers:
             return False
-        history, said = self._session.history, await self._ask_hooks(self.take_back())
-        for text in said:
-            history.say(user(text))
+        history, steers = self._session.history, self._steers.copy()
+        self._steers.clear()
+        said = [(text, expand) for text, expand in steers if await self._admit(text)]
+        for text, expand in said:
+            history.say(user(text) if expand is None else prompt_message(await expand(text)))
         await history.sync()
-        for text in said:
+        for text, _ in said:
             self._emit(PromptAccepted(self._session.id, text))
         return bool(said)
 
-    async def _ask_hooks(self, said: tuple[str, ...]) -> tuple[str, ...]:
-        """What hooks let through."""
+    async def _admit(self, text: str) -> bool:
+        """Whether hooks let it through."""
         hooks = self._harness.hooks
-        return said if hooks is None else tuple([text for text in said if await hooks.admit(text)])
+        return hooks is None or await hooks.admit(text)
 
     def leave_running(self, call_id: str) -> bool:
         """Let the command that a call waits for go on in the background: the call returns, and the model is given the command's id. False

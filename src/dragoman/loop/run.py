@@ -64,7 +64,7 @@ class Run(RunHandle[T]):
         self._prompt = prompt
         self._options = options
         self._typed = typed
-        self._asked = prompt.text if prompt is not None else ""
+        self._asked = prompt.said if prompt is not None else ""
         self.prompt_id = ""
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None

@@ -214,7 +214,7 @@ class PlainConversation:
 
     async def _run_prompt(self, prompt: str | None, invocation: Invocation | None) -> None:
         loop = asyncio.get_running_loop()
-        self._run = None if invocation else self.agent.run(await expand_prompt(self.agent, prompt, self.screen.message))
+        self._run = None
         self._is_stopping = False
         self._report.begin(loop)
         for page in filter(None, (self.screen, self._copy)):
@@ -223,7 +223,7 @@ class PlainConversation:
         self._keyboard.open(loop)
         self._signals.attach(loop, self._stop)
         try:
-            run = self._run or await self._begin(invocation)
+            run = await self._begin(prompt, invocation)
             if run is None:
                 return
             async with run:
@@ -236,10 +236,18 @@ class PlainConversation:
                 invocation.finish(self.agent)
         self._count_usage(run)
 
-    async def _begin(self, invocation: Invocation | None) -> Run | None:
-        """A run with the prompt that a command in a file stands for. None: the user stopped it before there was one."""
-        assert invocation is not None
-        self._starting = asyncio.ensure_future(invocation.start(self.agent, lambda text: self.screen.message(text, "dim")))
+    async def _begin(self, prompt: str | None, invocation: Invocation | None) -> Run | None:
+        """A run with the prompt and what it names, or with what a command in a file stands for. None: the user stopped it before there
+        was one."""
+        if invocation is None and (prompt is None or "@" not in prompt):
+            self._run = self.agent.run(prompt)
+            return self._run
+        if invocation is not None:
+            starting = invocation.start(self.agent, lambda text: self.screen.message(text, "dim"))
+        else:
+            assert prompt is not None
+            starting = self._run_expanded(prompt)
+        self._starting = asyncio.ensure_future(starting)
         try:
             self._run = await self._starting
         except asyncio.CancelledError:
@@ -247,6 +255,12 @@ class PlainConversation:
         finally:
             self._starting = None
         return self._run
+
+    async def _run_expanded(self, prompt: str) -> Run:
+        told = await expand_prompt(
+            self.agent, prompt, lambda text: self.screen.message(text, "yellow"), on_attached=lambda text: self.screen.message(text, "dim")
+        )
+        return self.agent.run(told)
 
     def _count_usage(self, run: Run) -> None:
         result = run.result

@@ -100,8 +100,14 @@ def _step_head(title: str, model: str, timestamp_ms: int, *, taken_back: bool) -
 
 
 def _attachments(parts: Iterable[Part]) -> list[str]:
-    found = [each for each in parts if isinstance(each, Blob | FileRef)]
-    return ["\n".join(f"- {label('attached')}: {_code_span(_describe_file(each))}" for each in found)] if found else []
+    found = [name for each in parts if (name := _attached_name(each))]
+    return ["\n".join(f"- {label('attached')}: {_code_span(name)}" for name in found)] if found else []
+
+
+def _attached_name(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.attached.name if part.attached is not None else ""
+    return _describe_file(part) if isinstance(part, Blob | FileRef) else ""
 
 
 def _describe_file(part: Blob | FileRef) -> str:

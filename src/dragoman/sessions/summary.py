@@ -188,7 +188,7 @@ class _Fold:
                 pass
 
     def _say(self, entry: Said) -> None:
-        role, text = entry.message.role, entry.message.text
+        role, text = entry.message.role, entry.message.said
         if is_setup(entry.about) or is_note(entry.about):
             if entry.about == "search":
                 self._title = self._title or title_of(searched_for(text))  # until there is a prompt

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.sessions.titles import own_words
-from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall
+from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall, said_text
 from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import text_of
 from dragoman.values.record import (
@@ -58,7 +58,8 @@ class Prompt(_Step, frozen=True):
 
     @property
     def text(self) -> str:
-        return text_of(self.parts)
+        """What was written, without what it brings along."""
+        return said_text(self.parts)
 
 
 class Reply(_Step, frozen=True):

@@ -15,6 +15,7 @@ from dragoman.tui.line import Line, Span, line
 from dragoman.tui.overlay import Viewer
 from dragoman.tui.picker import Picker, PickerItem
 from dragoman.values.errors import DragomanError
+from dragoman.values.messages import Text
 from dragoman.values.record import Said
 from dragoman.words import say
 
@@ -241,4 +242,9 @@ def _text_of(conversation: LiveTalk, item: PlanItem) -> str:
     if item.kind == "system":
         return history.view.system
     entry = next((entry for entry in history.entries if entry.seq == item.seq), None)
-    return entry.message.text if isinstance(entry, Said) and entry.message.text else item.about
+    if not isinstance(entry, Said) or not entry.message.text:
+        return item.about
+    if item.kind == "attached":
+        parts = [part.text for part in entry.message.parts if isinstance(part, Text) and part.attached and part.attached.name == item.name]
+        return "\n".join(parts).strip("\n") or item.about
+    return entry.message.said if item.kind == "prompt" else entry.message.text

@@ -93,7 +93,7 @@ def pick_prompt(conversation: LiveTalk) -> None:
     seen = {item.seq for item in conversation.agent.plan().items if item.state == "kept"} if entries else set()
     said = [entry for entry in entries if isinstance(entry, Said) and entry.by == "person" and entry.seq in seen]
     now = now_ms()
-    items = [PickerItem(str(each.seq), (one_line(each.message.text, 200), age(now - each.timestamp_ms))) for each in reversed(said)]
+    items = [PickerItem(str(each.seq), (one_line(each.message.said, 200), age(now - each.timestamp_ms))) for each in reversed(said)]
 
     def go_back(key: str, *, files: bool) -> None:
         at = next(number for number, entry in enumerate(entries) if entry.seq == int(key))
@@ -105,7 +105,7 @@ def pick_prompt(conversation: LiveTalk) -> None:
         conversation.canvas.part()
         conversation.note_context()
         if isinstance(prompt, Said):
-            conversation.write_prompt(prompt.message.text)
+            conversation.write_prompt(prompt.message.said)
 
     def put_files_back(key: str) -> None:
         """The files alone: the conversation goes on."""

@@ -12,8 +12,6 @@ from dragoman.tui.line import EMPTY
 from dragoman.tui.prompt import PromptInput
 from dragoman.tui.talk import LiveTalk
 from dragoman.tui.turns import Turns
-from dragoman.values.messages import Blob, FileRef
-from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
@@ -78,27 +76,10 @@ class Sending:
 
     def ask(self, prompt: str | None, invocation: Invocation | None = None) -> None:
         """Begin a run. Without a prompt: retry from where the last one failed. With an invocation: what that stands for."""
-        media: list[Blob | FileRef] = []
         if prompt is not None:
             self.show(prompt)
-            media = self._media_of(prompt)
             self._talk.canvas.commit([EMPTY])
-        self._turns.ask(self._talk.agent, prompt, media, invocation)
-
-    def _media_of(self, prompt: str) -> list[Blob | FileRef]:
-        """The images, PDFs, sounds and videos a prompt names with `@`, as far as the model can be sent them."""
-        if "@" not in prompt:
-            return []
-        from dragoman.app.prompt_media import read_named_media
-
-        agent = self._talk.agent
-        media, problems = read_named_media(prompt, self._talk.setup.workspace, agent.provider, agent.model)
-        for problem in problems:
-            self._talk.screen.message(problem, "yellow")
-        if media:
-            are_images = all(part.mime.startswith("image/") for part in media)
-            self._talk.screen.message(say("conversation.images_sent" if are_images else "conversation.files_sent", count=len(media)), "dim")
-        return media
+        self._turns.ask(self._talk.agent, prompt, invocation)
 
 
 def _may_run_now(words: list[str]) -> bool:

@@ -17,7 +17,7 @@ from dragoman.tui.report import TICK_S, RunView
 from dragoman.tui.status import SIGNS
 from dragoman.tui.wrap import fit, spread
 from dragoman.values.errors import DragomanError
-from dragoman.values.messages import Blob, Content, FileRef
+from dragoman.values.messages import Attached, Content, Text
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Turns:
         self._on_ended = on_ended
         self._on_free = on_free
         self._run: Run | None = None
+        self._agent: Agent | None = None
         self._task: asyncio.Task[None] | None = None
         self._command: OwnCommand | None = None
         self._ran: list[OwnCommand] = []
@@ -87,7 +88,8 @@ class Turns:
 
     def steer(self, text: str) -> None:
         if self._run is not None:
-            self._run.steer(text)
+            agent = self._agent
+            self._run.steer(text, None if agent is None else lambda said: self._expand_steer(agent, said))
 
     def queue(self, text: str) -> None:
         self._queue.append(text)
@@ -103,15 +105,12 @@ class Turns:
 
     # --- what is begun
 
-    def ask(self, agent: Agent, prompt: str | None, media: Sequence[Blob | FileRef] = (), invocation: Invocation | None = None) -> None:
+    def ask(self, agent: Agent, prompt: str | None, invocation: Invocation | None = None) -> None:
         """A run; without a prompt from where the last one failed; with an invocation, what that stands for."""
         if invocation is not None:
             return self._begin(self._invoke(agent, invocation))
-        if prompt is not None:
-            prompt = "\n\n".join([*(each.for_model() for each in self._ran), prompt])
-            self._ran.clear()
         self._view.begin()
-        self._begin(self._run_prompt(agent, prompt, media))
+        self._begin(self._run_prompt(agent, prompt))
 
     def run_own(self, command: str, folder: str) -> None:
         self._begin(self._run_own(OwnCommand(command, folder, self._canvas.request)))
@@ -197,21 +196,31 @@ class Turns:
         finally:
             invocation.finish(agent)
 
-    async def _expand_prompt(self, agent: Agent, prompt: str | None, media: Sequence[Blob | FileRef]) -> str | list[str | Content] | None:
-        """With its images and files, and what it names of MCP servers."""
-        servers = agent.beside.get("mcp")
-        if prompt is None or servers is None or not servers.names_something(prompt):
-            return [prompt, *media] if prompt is not None and media else prompt
-        from dragoman.app.mcp_prompts import expand
+    async def _expand(self, agent: Agent, prompt: str) -> list[Content]:
+        """With what it names, behind what the user's own commands have put out since the last one."""
+        told = await self._expand_names(agent, prompt, lambda text: self._screen.message(text, "dim"))
+        before: list[Content] = [Text(f"{each.for_model()}\n\n", attached=Attached(f"! {each.command}")) for each in self._ran]
+        self._ran.clear()
+        return [*before, *([told] if isinstance(told, str) else told)]
 
-        told = await expand(servers, prompt, agent.blobs, servers.on_notice)
-        return [*([told] if isinstance(told, str) else told), *media]
+    async def _expand_names(self, agent: Agent, text: str, on_attached: Callable[[str], None]) -> str | Sequence[Content]:
+        if "@" not in text and not text.startswith("/mcp__"):
+            return text
+        from dragoman.app.prompts import expand_prompt
 
-    async def _run_prompt(
-        self, agent: Agent, prompt: str | None, media: Sequence[Blob | FileRef] = (), *, begun: Run | None = None
-    ) -> None:
+        return await expand_prompt(agent, text, lambda problem: self._screen.message(problem, "yellow"), on_attached=on_attached)
+
+    async def _expand_steer(self, agent: Agent, text: str) -> str | Sequence[Content]:
         try:
-            run = self._run = begun or agent.run(await self._expand_prompt(agent, prompt, media))
+            return await self._expand_names(agent, text, lambda about: None)
+        except DragomanError as error:
+            self._screen.message(str(error), "yellow")
+            return text
+
+    async def _run_prompt(self, agent: Agent, prompt: str | None, *, begun: Run | None = None) -> None:
+        self._agent = agent
+        try:
+            run = self._run = begun or agent.run(await self._expand(agent, prompt) if prompt is not None else None)
             if self.is_stopping:
                 run.cancel()
             async with run:

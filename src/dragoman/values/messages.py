@@ -36,11 +36,22 @@ class Opaque(msgspec.Struct, frozen=True, omit_defaults=True):
     """The model that made it, for services that verify even that."""
 
 
+class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a text brings along with a prompt: the content of a file, the output of a command of the user's own."""
+
+    name: str
+    """As the person named it: `@src/a.py:10-40`, `! make test`."""
+    path: str = ""
+    """Of a file: its absolute path."""
+
+
 class Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
     """Text of a message."""
 
     text: str
     opaque: Opaque | None = None
+    attached: Attached | None = None
+    """What it is, where the person did not write it but named it. The model is sent the text alone."""
 
 
 class Thought(msgspec.Struct, frozen=True, omit_defaults=True, tag="thought"):
@@ -153,6 +164,11 @@ Part = Text | Thought | ToolCall | ToolResult | Blob | FileRef | Citation
 PART_TYPES = frozenset({Text, Thought, ToolCall, ToolResult, Blob, FileRef, Citation})
 
 
+def said_text(parts: Iterable[Part]) -> str:
+    """The text parts without what is attached, joined."""
+    return "".join(part.text for part in parts if isinstance(part, Text) and part.attached is None)
+
+
 class Message(msgspec.Struct, frozen=True, weakref=True):
     """One step of the conversation. Tool results travel in a user message."""
 
@@ -163,6 +179,11 @@ class Message(msgspec.Struct, frozen=True, weakref=True):
     def text(self) -> str:
         """What a person would read: the text parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def said(self) -> str:
+        """The same without what a prompt brings along: what the person wrote."""
+        return said_text(self.parts)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

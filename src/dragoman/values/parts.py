@@ -112,7 +112,7 @@ def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n
     """Append to the last part if it is text, else add a new part."""
     if not text:
         return tuple(parts)
-    if parts and isinstance(last := parts[-1], Text):
+    if parts and isinstance(last := parts[-1], Text) and last.attached is None:
         return (*parts[:-1], Text(f"{last.text}{separator}{text}", last.opaque))
     return (*parts, Text(text))
 
@@ -223,9 +223,9 @@ def merge_assistant_text(messages: Iterable[Message | Mapping[str, Any]]) -> tup
 
 
 def merge_text(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Merge adjacent text parts, unless either has an opaque payload."""
+    """Merge adjacent text parts, unless either has an opaque payload or is attached."""
     merged: list[Part] = []
-    for is_plain, run in groupby(parts, lambda part: isinstance(part, Text) and part.opaque is None):
+    for is_plain, run in groupby(parts, lambda part: isinstance(part, Text) and part.opaque is None and part.attached is None):
         if is_plain:
             merged.append(Text(text_of(run)))
         else:

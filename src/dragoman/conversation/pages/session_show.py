@@ -17,6 +17,7 @@ from dragoman.conversation.types import ViewEvent
 from dragoman.sessions.export_words import heading, heading_of, time_of
 from dragoman.sessions.titles import own_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
+from dragoman.values.messages import Text
 from dragoman.values.record import Entry
 from dragoman.words import say
 
@@ -119,7 +120,9 @@ def _step_json(step: Step) -> dict[str, Any]:
     common: dict[str, Any] = {"seq": step.seq, "timestamp_ms": step.timestamp_ms or None, "taken_back": step.taken_back}
     match step:
         case Prompt():
-            return {"type": "setup" if step.is_setup else "told" if step.is_note else "prompt", **common, "text": step.text}
+            attached = [part.attached.name for part in step.parts if isinstance(part, Text) and part.attached is not None]
+            also = {"attached": attached} if attached else {}
+            return {"type": "setup" if step.is_setup else "told" if step.is_note else "prompt", **common, "text": step.text, **also}
         case Reply():
             marks = {"rejected": step.rejected, "broken_off": step.broken_off}
             usage = step.usage.as_told() if step.usage is not None else None

@@ -114,8 +114,6 @@ TEXTS = {
     "conversation.session_in_use": "another program has it open (process {pid}): leave it there, or continue in a copy with ^F",
     "conversation.session_in_use_unknown": "another program has it open: leave it there, or continue in a copy with ^F",
     "conversation.trust_next_start": "it applies from the next start on",
-    "conversation.images_sent": "{count:image is|images are} sent with it",
-    "conversation.files_sent": "{count:file is|files are} sent with it",
     "conversation.vim_normal": "NORMAL",
     "conversation.keys_page": """Enter            send; while a run works: tell it now
 Tab, Alt-Enter   while a run works: send when it is done

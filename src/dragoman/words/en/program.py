@@ -170,4 +170,18 @@ TEXTS = {
     "lists and revokes them",
     "cannot_write": "dragoman: cannot write standard output: {reason}",
     "media_not_sent": "{name} was not sent: {reason}",
+    # --- what a prompt names with @
+    "prompt_images_sent": "{count:image is|images are} sent with it",
+    "prompt_files_sent": "{count:file is|files are} sent with it",
+    "prompt_file_attached": "{name} · {count:line|lines}",
+    "prompt_folder_attached": "{name} · {count:entry|entries}",
+    "prompt_file_missing": "@{name} is no file here, so it was sent as it stands",
+    "prompt_file_not_read": "@{name} was not sent: {reason}",
+    "prompt_file_denied": "@{name} was not sent: a rule keeps it from being read, or it holds keys",
+    "prompt_file_outside": "it lies outside the workspace; /add-dir DIR, or --include DIR at the start, lets its folder in",
+    "prompt_file_secret": "it holds your keys, which no model is sent",
+    "prompt_file_no_tool": "the tool {tool}, which would read it, is switched off",
+    "prompt_file_undecided": "whether it may be read was not decided",
+    "prompt_files_too_many": "@{name} was not sent: a prompt brings {files:file|files} and {chars:character|characters} at most; "
+    "name lines (@{name}:1-200), or let the model read it",
 }

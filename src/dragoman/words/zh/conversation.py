@@ -134,8 +134,6 @@ Enter, m         等待重试时：立即重试；换一个模型""",
     "conversation.session_in_use": "另一个程序（进程 {pid}）正打开它：请先在那里退出，或按 ^F 在副本中继续",
     "conversation.session_in_use_unknown": "另一个程序正打开它：请先在那里退出，或按 ^F 在副本中继续",
     "conversation.trust_next_start": "从下次启动起生效",
-    "conversation.images_sent": "随附 {count} 张图片",
-    "conversation.files_sent": "随附 {count} 个文件",
     "conversation.vim_normal": "普通模式",
     # --- the answers to a question about a call
     "conversation.choice_host": "是，仅限这条命令",

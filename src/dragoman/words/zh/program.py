@@ -164,4 +164,18 @@ TEXTS = {
     "请将其内容复制到项目中，或放入您自己的该程序文件夹。",
     "file_not_used": "未使用 {place}：{reason}。请修正该文件，或将其删除。",
     "media_not_sent": "{name} 未发送：{reason}",
+    # --- what a prompt names with @
+    "prompt_images_sent": "随附 {count} 张图片",
+    "prompt_files_sent": "随附 {count} 个文件",
+    "prompt_file_attached": "{name} · {count:,} 行",
+    "prompt_folder_attached": "{name} · {count:,} 项",
+    "prompt_file_missing": "这里没有文件 @{name}，已按原文发送",
+    "prompt_file_not_read": "@{name} 未发送：{reason}",
+    "prompt_file_denied": "@{name} 未发送：有规则禁止读取它，或者它保存着密钥",
+    "prompt_file_outside": "它在工作区之外；用 /add-dir 目录，或启动时加 --include 目录，可以把它所在的目录加进来",
+    "prompt_file_secret": "它保存着你的密钥，不会发给任何模型",
+    "prompt_file_no_tool": "用来读取它的工具 {tool} 已关闭",
+    "prompt_file_undecided": "尚未决定能否读取",
+    "prompt_files_too_many": "@{name} 未发送：一条提示最多附带 {files} 个文件、{chars:,} 个字符；"
+    "可以指定行（@{name}:1-200），或让模型自己读取",
 }
