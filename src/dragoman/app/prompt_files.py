@@ -38,7 +38,7 @@ _LINES = re.compile(r"(?::|#L?)(\d{1,7})(?:(-)L?(\d{1,7})?)?\Z")
 _LOOKS_LIKE_A_FILE = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,5}\Z")
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedFile(msgspec.Struct, frozen=True):
     """A file as it is named."""
 
     name: str
@@ -52,7 +52,7 @@ class Named(msgspec.Struct, frozen=True):
     """Why it may not be read."""
 
 
-class Found(msgspec.Struct):
+class NamedContent(msgspec.Struct):
     """What a prompt names."""
 
     parts: list[Content] = []
@@ -63,9 +63,9 @@ class Found(msgspec.Struct):
     notices: list[str] = []
 
 
-async def attach(agent: Agent, text: str) -> Found:
+async def attach(agent: Agent, text: str) -> NamedContent:
     """Read what the text names."""
-    found = Found()
+    found = NamedContent()
     await _attach_media(agent, text, found)
     chars = 0
     files = list(_names(agent, text, found))
@@ -82,7 +82,7 @@ async def attach(agent: Agent, text: str) -> Found:
     return found
 
 
-async def _attach_media(agent: Agent, text: str, found: Found) -> None:
+async def _attach_media(agent: Agent, text: str, found: NamedContent) -> None:
     workspace = agent.workspace
     media, problems = await asyncio.to_thread(read_named_media, text, str(workspace.root), agent.provider, agent.model, workspace.may_read)
     found.parts += media
@@ -92,7 +92,7 @@ async def _attach_media(agent: Agent, text: str, found: Found) -> None:
         found.attached.append(say("prompt_images_sent" if are_images else "prompt_files_sent", count=len(media)))
 
 
-def _names(agent: Agent, text: str, found: Found) -> Iterator[Named]:
+def _names(agent: Agent, text: str, found: NamedContent) -> Iterator[NamedFile]:
     servers = agent.beside.get("mcp")
     told: set[tuple[str, int, int]] = set()
     for quoted, plain in _WORD.findall(text):
@@ -108,7 +108,7 @@ def _names(agent: Agent, text: str, found: Found) -> Iterator[Named]:
             yield named
 
 
-def _find(agent: Agent, quoted: str, plain: str) -> Named | None:
+def _find(agent: Agent, quoted: str, plain: str) -> NamedFile | None:
     """What is there under that name. A word may go on behind it: with what ends a sentence, or with one of a language without blanks."""
     ends = [match.start() for match in _UNSPACED.finditer(plain)][:_MOST_ENDS]
     words = [quoted] if quoted else [each for end in (len(plain), *reversed(ends)) for each in (plain[:end], plain[:end].rstrip(_ENDS))]
@@ -124,7 +124,7 @@ def _find(agent: Agent, quoted: str, plain: str) -> Named | None:
     return None
 
 
-def _there(agent: Agent, name: str, path: str, first: int, last: int) -> Named | None:
+def _there(agent: Agent, name: str, path: str, first: int, last: int) -> NamedFile | None:
     workspace = agent.workspace
     try:
         real = workspace.resolve(path)
@@ -132,11 +132,11 @@ def _there(agent: Agent, name: str, path: str, first: int, last: int) -> Named |
         outside = os.path.join(str(workspace.root), os.path.expanduser(path))
         is_there = "\0" not in path and os.path.lexists(outside)
         words = {"outside": say("prompt_file_outside"), "secret": say("prompt_file_secret")}
-        return Named(name, path, first, last, refused=words.get(refused.error_type, refused.message)) if is_there else None
-    return Named(name, real, first, last) if os.path.lexists(real) else None
+        return NamedFile(name, path, first, last, refused=words.get(refused.error_type, refused.message)) if is_there else None
+    return NamedFile(name, real, first, last) if os.path.lexists(real) else None
 
 
-async def _read(agent: Agent, named: Named, found: Found) -> list[Content]:
+async def _read(agent: Agent, named: NamedFile, found: NamedContent) -> list[Content]:
     """By the tool that the model has for it: rules, hooks and a person decide as about the model's own call."""
     harness = agent._harness
     call = _call_for(named)
@@ -156,7 +156,7 @@ async def _read(agent: Agent, named: Named, found: Found) -> list[Content]:
     return _parts(agent, named, output, found)
 
 
-def _call_for(named: Named) -> ToolCall:
+def _call_for(named: NamedFile) -> ToolCall:
     name = "list_directory" if os.path.isdir(named.path) else "read_file"
     arguments: dict[str, str | int] = {"path" if name == "list_directory" else "file_path": named.path}
     if name == "read_file" and named.first:
@@ -166,7 +166,7 @@ def _call_for(named: Named) -> ToolCall:
     return ToolCall(f"prompt-{new_session_id()}", name, jsontext.dumps(arguments))
 
 
-def _parts(agent: Agent, named: Named, output: ToolOutput, found: Found) -> list[Content]:
+def _parts(agent: Agent, named: NamedFile, output: ToolOutput, found: NamedContent) -> list[Content]:
     """A text part that says what it is, and a file's media beside it."""
     shown = agent.workspace.display_path(named.path)
     is_folder = os.path.isdir(named.path)
