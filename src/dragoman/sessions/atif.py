@@ -15,6 +15,7 @@ from dragoman.sessions.export_words import utc_of
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolSpec
+from dragoman.values.parts import text_of
 from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, Started, usage_of
 from dragoman.values.usage import Prices, Usage
 from dragoman.words import say
@@ -217,7 +218,11 @@ class _Steps:
 def _prompt(step: Prompt) -> _Fields:
     """What the program says to the model by itself is the system's, though a service takes it in a user's message."""
     if not (step.is_setup or step.is_note):
-        return _stamped(step) | {"source": "user", "message": step.text} | _filled(extra=_filled(attachments=_attachments(step.parts)))
+        return (
+            _stamped(step)
+            | {"source": "user", "message": text_of(step.parts)}
+            | _filled(extra=_filled(attachments=_attachments(step.parts)))
+        )
     about = {"about": "environment" if step.is_setup else "note", "sent_as": "user"}
     return _stamped(step) | {"source": "system", "message": step.text, "extra": about}
 
