@@ -29,7 +29,7 @@ READ_BY_PYTHON = ("PYTHON", "LC_", "LANG")
 """How the names of variables begin that an interpreter reads when it starts."""
 READ_BY_LIBRARIES = ("LD_PRELOAD", "FAKETIME_")
 """What is read when libraries are loaded, before the program: see shifted_clock.py."""
-LEFT_OUT = ("tui", "local", "testing", "traces", "httpx")
+LEFT_OUT = ("tui", "local", "testing", "traces", "httpx", "harbor")
 """Parts that are not loaded ahead: what they bring is optional, or their presence is asked about."""
 REAL = os.environ.get("DRAGOMAN_TEST_STARTS") == "real" or sys.platform != "linux"
 """Read here: tests run without variables of ours."""
