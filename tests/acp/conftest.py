@@ -25,11 +25,19 @@ def edit(place: Place, serve: Callable[..., Service]) -> Iterator[Callable[..., 
     acp_schema.found.clear()
     with ExitStack() as stack:
 
-        def start(script: str, *arguments: str, answers: Any = "y", capabilities: dict[str, Any] | None = None, **env: str) -> Editor:
+        def start(
+            script: str,
+            *arguments: str,
+            answers: Any = "y",
+            capabilities: dict[str, Any] | None = None,
+            greets: bool = True,
+            **env: str,
+        ) -> Editor:
             serve(script)
             editor = Editor(place, arguments, answers, env)
             stack.callback(editor.end)
-            editor.greet(**(capabilities or {}))
+            if greets:
+                editor.greet(**(capabilities or {}))
             return editor
 
         yield start

@@ -32,7 +32,7 @@ from dragoman.acp.session import EditorSession
 from dragoman.acp.settings import choosable_models, modes_of, set_option
 from dragoman.acp.stdio import Writer
 from dragoman.acp.updates import iso_time
-from dragoman.app.connecting import choose_first_model
+from dragoman.app.connecting import choose_first_model, connect_model
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, set_up
 from dragoman.conversation.conversation import Conversation
@@ -110,7 +110,8 @@ class Methods:
         method = read(params, Authenticate).method_id
         if method not in (greeting.KEY_METHOD, greeting.TERMINAL_METHOD):
             raise AcpError(INVALID_PARAMS, say("acp.no_auth_method", name=method[:60]))
-        choose_first_model(set_up(self._options), None)  # raises Unauthorized, saying what to do
+        connection = connect_model(choose_first_model(set_up(self._options), None))  # raises Unauthorized, saying what to do
+        await connection.aclose()
         return _NOTHING
 
     async def _log_out(self, params: msgspec.Raw) -> Any:

@@ -301,7 +301,10 @@ class Conversation:
         self.agent.approvals.mode = found
 
     def set_effort(self, effort: str) -> None:
-        """From the next answer on. Raises InputError."""
+        """From the next answer on; empty: as much as the model does by itself. Raises InputError."""
+        if not effort:
+            self.agent.settings = msgspec.structs.replace(self.agent.settings, thinking=None)
+            return
         found = next((each for each in get_args(Effort) if each == effort), None)
         if found is None:
             raise InputError(say("conversation.efforts", now=self.effort or "-", known=", ".join(get_args(Effort))))
