@@ -16,16 +16,8 @@ from dragoman.values.errors import InputError
 from dragoman.words import say
 
 MAX_TURNS_LIMIT = 1_000_000
-_COUNTS = {
-    "max_turns": MAX_TURNS_LIMIT,
-    "at": 999_999_999,
-    "to": 999_999_999,
-    "port": 65_535,
-    "workers": 10_000,
-    "attempts": 1_000,
-    "attempt": 1_000,
-    "epoch": 60_000,
-}
+_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}
+_COUNTS |= dict.fromkeys(("workers", "attempts", "attempt", "epoch"), 60_000)
 """Options whose values are whole numbers from 1, and the largest value allowed."""
 
 

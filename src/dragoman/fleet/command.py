@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 from dragoman import __version__
 from dragoman.app.options import Options
@@ -17,6 +18,7 @@ from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, new_fle
 from dragoman.fleet.journal import FleetJournal, Reopened
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
+from dragoman.fleet.needs import Needs
 from dragoman.fleet.pages import diff, export, folder_of_fleet, show, status
 from dragoman.fleet.placement import LocalPool, Placement
 from dragoman.fleet.report import write_results
@@ -81,12 +83,20 @@ def start(options: Options) -> int:
         config=os.path.join(directory, os.path.expanduser(options.config)) if options.config else "",
         scratch=scratch_of(fleet_id),
     )
-    if source == "-":
-        fleet = make_fleet(fleet_folder(name, directory), read_tasks(sys.stdin.buffer, directory, template), settings)
-    else:
-        path = os.path.join(directory, os.path.expanduser(source))
-        with open(path, "rb") as lines:
-            fleet = make_fleet(fleet_folder(name, directory), read_tasks(lines, os.path.dirname(path), template), settings)
+    needs = Needs(options, directory)
+
+    def check() -> None:
+        make_directory(settings.scratch)
+        try:
+            needs.check_machine(settings.scratch, directory)
+        except BaseException:
+            os.rmdir(settings.scratch)
+            raise
+
+    path = "" if source == "-" else os.path.join(directory, os.path.expanduser(source))
+    with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
+        tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
+        fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
     return supervise(fleet, options)
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -25,6 +25,7 @@ FLEETS = "fleet"
 LOCK_FILE = "lock.json"
 TASKS_FILE = "tasks.jsonl"
 RESULTS_FILE = "results.jsonl"
+_NEW_TASKS = f".{TASKS_FILE}.new"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}\Z")
 
 
@@ -128,10 +129,23 @@ def fleet_folder(name: str, directory: str) -> str:
     return os.path.join(directory, FLEETS, name)
 
 
-def make_fleet(folder: str, tasks: Iterable[Task], settings: Lock) -> Fleet:
-    """Make the folder with everything that is started. Raises InputError where there is one, with another input or the same."""
+def make_fleet(folder: str, tasks: Iterable[Task], settings: Lock, check: Callable[[], None] = lambda: None) -> Fleet:
+    """Make the folder with everything that is started. Raises InputError where there is one, with another input or the same, and what
+    reading the tasks or `check` raises; then nothing is left of it."""
     make_directory(folder)
-    aside = os.path.join(folder, f".{TASKS_FILE}.new")
+    try:
+        return _make(folder, tasks, settings, check)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(os.path.join(folder, _NEW_TASKS))
+        with suppress(OSError):  # empty, unless there was a fleet before
+            os.rmdir(folder)
+            os.rmdir(os.path.dirname(folder))
+        raise
+
+
+def _make(folder: str, tasks: Iterable[Task], settings: Lock, check: Callable[[], None]) -> Fleet:
+    aside = os.path.join(folder, _NEW_TASKS)
     digest, offsets, at = hashlib.sha256(), array("Q"), 0
     with open(aside, "wb") as file:
         for task in tasks:
@@ -143,8 +157,8 @@ def make_fleet(folder: str, tasks: Iterable[Task], settings: Lock) -> Fleet:
         os.fsync(file.fileno())
     lock = msgspec.structs.replace(settings, tasks=len(offsets), tasks_sha256=digest.hexdigest())
     if os.path.lexists(os.path.join(folder, LOCK_FILE)):
-        os.unlink(aside)
         _refuse_existing(folder, lock)
+    check()
     os.replace(aside, os.path.join(folder, TASKS_FILE))
     replace_file(os.path.join(folder, LOCK_FILE), msgspec.json.format(msgspec.json.encode(lock)) + b"\n")
     return Fleet(folder, lock, offsets)

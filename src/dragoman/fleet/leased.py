@@ -15,6 +15,7 @@ from dragoman.fleet.limiter import Ask, FleetLimiter, Known, Lease, RefusalNews
 from dragoman.fleet.result import SPENT_FILE, AttemptSpending
 from dragoman.loop.charging import price_of
 from dragoman.providers.pace import estimated_tokens
+from dragoman.sessions.projects import project_name
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import BudgetExceeded, Cancelled, QuotaExhausted, RateLimited
 from dragoman.values.events import RequestDelayed, ResponseFinished, StreamEvent, UsageUpdated
@@ -38,7 +39,7 @@ class AttemptMeter:
         """`on_wait` is told when all there is to do is to wait for the limiter, and when that is over."""
         self._holder = holder
         self._path = os.path.join(folder, SPENT_FILE)
-        self._copy = copy
+        self._paths = (copy, project_name(copy))
         self._limiter = limiter
         self._on_wait = on_wait
         self._lease = Lease()
@@ -89,7 +90,7 @@ class AttemptMeter:
             os.close(descriptor)
 
     def _hash(self, request: Request) -> str:
-        """Of what the conversation says. The copy's path is left out of it: each epoch has another."""
+        """Of what the conversation says. The paths of the copy are left out of it: each epoch has others."""
         digest = hashlib.sha256(request.model.encode())
         for message in request.messages:
             for part in message.parts:
@@ -102,7 +103,9 @@ class AttemptMeter:
                         said = "\n".join(each.text for each in content if isinstance(each, Text))
                     case _:
                         continue
-                digest.update(said.replace(self._copy, ".").encode("utf-8", "surrogatepass"))
+                for path in self._paths:
+                    said = said.replace(path, "")
+                digest.update(said.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:16]
 
     async def _wait_for_lease(self, limiter: FleetLimiter, provider: Provider, request: Request) -> None:

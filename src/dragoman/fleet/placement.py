@@ -17,7 +17,7 @@ from dragoman.base.processes import COOKIE, end_processes, kill_group
 from dragoman.fleet.ending import GRACE_S, HANGING_S
 from dragoman.fleet.result import TASK_FILE
 from dragoman.fleet.task import Task
-from dragoman.policy.sandbox.cache_removal import remove_tree
+from dragoman.fleet.workspace import remove_place
 
 LOG_FILE = "worker.log"
 SOURCES = "sources"
@@ -131,14 +131,14 @@ class LocalPool:
                 kill_group(process.pid)
                 await asyncio.to_thread(end_processes, process.pid, cookie)
                 await _wait(process)
-                await asyncio.to_thread(remove_tree, self._scratch, place_name(order.task, order.attempt, order.epoch))
+                await asyncio.to_thread(remove_place, self._scratch, place_name(order.task, order.attempt, order.epoch))
 
     async def aclose(self) -> None: ...
 
     def _remove_left(self) -> None:
         for name in os.listdir(self._scratch):
             if os.path.isdir(os.path.join(self._scratch, name)) and name != SOURCES:
-                remove_tree(self._scratch, name)
+                remove_place(self._scratch, name)
 
     def _start(self, order: AttemptOrder, cookie: str) -> subprocess.Popen[bytes]:
         env = {**self._env, COOKIE: f"{self._env.get(COOKIE, '')} {cookie}".strip()}

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import bar, one_line
-from dragoman.base.wrapping import columns_of
+from dragoman.base.wrapping import columns_of, wrap_line
 from dragoman.fleet.figures import dollars, duration, outcome_word
 from dragoman.fleet.folder import Fleet
 from dragoman.fleet.limiter import LocalLimiter
@@ -128,11 +128,13 @@ class LiveTable(PlainLines):
     def finish(self, supervisor: FleetSupervisor) -> int:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         self._write(self._erase())
         self._rows = 0
         return super().finish(supervisor)
 
     def _print(self, text: str) -> None:
+        text = "\n".join(wrap_line(text, columns_of(sys.stdout), hang=15)) if not self.color or "\x1b" not in text else text
         self._write(f"{self._erase()}{text}\n{self._drawn() if self._timer is not None else ''}")
 
     def _tick(self) -> None:
@@ -160,13 +162,15 @@ class LiveTable(PlainLines):
         spent = say("fleet.table_spent", usd=dollars(self._limiter.spent_usd), rate=rate, left=left)
         now_s = time.monotonic()
         running = sorted(self._running.values(), key=lambda each: each.since_s)
-        rows = [
-            f"  {each.name}  {duration(now_s - each.since_s)}  {dollars(self._limiter.spending(each.holder))}"
-            + (f"  {say('fleet.table_start', epoch=each.epoch)}" if each.epoch > 1 else "")
-            for each in running[:MOST_RUNNING]
-        ]
+        longest = max((width(each.name) for each in running[:MOST_RUNNING]), default=0)
+        rows = [self._running_line(each, longest, now_s) for each in running[:MOST_RUNNING]]
         more = [f"  {say('fleet.table_more', count=len(running) - MOST_RUNNING)}"] if len(running) > MOST_RUNNING else []
         return ["", f"{head}  {counts}", str(spent), *rows, *more]
+
+    def _running_line(self, each: _Running, columns: int, now_s: float) -> str:
+        name = each.name + " " * (columns - width(each.name))
+        again = f"  {say('fleet.table_start', epoch=each.epoch)}" if each.epoch > 1 else ""
+        return f"  {name}  {duration(now_s - each.since_s):>7}  {dollars(self._limiter.spending(each.holder))}{again}"
 
     def _pace(self, left: int) -> tuple[str, str]:
         """Attempts per minute, and how long the rest may take."""

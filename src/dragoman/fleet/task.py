@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.values.errors import InputError
+from dragoman.values.errors import DragomanError, InputError
 from dragoman.words import say
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
@@ -86,10 +86,12 @@ def folder_of(task_id: str) -> str:
     return f"%2E{name[1:]}" if name.startswith(".") else name
 
 
-def read_tasks(lines: Iterable[bytes], base: str, template: TaskTemplate | None = None) -> Iterator[Task]:
+def read_tasks(
+    lines: Iterable[bytes], base: str, template: TaskTemplate | None = None, check: Callable[[Task], None] = lambda task: None
+) -> Iterator[Task]:
     """The tasks of lines of JSON, one by one; empty lines count but are none. `base` is the folder that relative paths are meant from.
 
-    Raises InputError that names the number of the first bad line.
+    Raises InputError that names the number of the first bad line, also where `check` raises an error of ours.
     """
     seen: dict[int, int] = {}
     for number, line in enumerate(lines, 1):
@@ -97,7 +99,8 @@ def read_tasks(lines: Iterable[bytes], base: str, template: TaskTemplate | None 
             continue
         try:
             task = _read_line(line, base, template)
-        except InputError as error:
+            check(task)
+        except DragomanError as error:
             raise InputError(say("fleet.bad_line", number=number, reason=error)) from error
         mark = hash(task.folder)  # 64 bits: enough not to meet by chance, and flat in memory
         if mark in seen:

@@ -28,7 +28,7 @@ from dragoman.fleet.limiter_socket import VARIABLE, LimiterClient
 from dragoman.fleet.placement import SOURCES, place_name
 from dragoman.fleet.result import AttemptResult, Checked, Outcome, UsedTokens, write_result
 from dragoman.fleet.task import Task
-from dragoman.fleet.workspace import Snapshot, make_copy, write_files
+from dragoman.fleet.workspace import COPY, Snapshot, make_copy, remove_place, write_files
 from dragoman.loop.options import Connector
 from dragoman.policy.approvals import Unattended
 from dragoman.policy.sandbox.cache_removal import remove_tree
@@ -79,7 +79,7 @@ class AttemptPlace(msgspec.Struct, frozen=True):
 
     @property
     def copy(self) -> str:
-        return os.path.join(self.folder, "work")
+        return os.path.join(self.folder, COPY)
 
     @property
     def snapshot(self) -> str:
@@ -101,7 +101,7 @@ def work(options: Options) -> int:
         result = run_loop(working.run)
     finally:
         end_below()
-        remove_tree(os.path.dirname(place.folder), os.path.basename(place.folder))
+        remove_place(os.path.dirname(place.folder), os.path.basename(place.folder))
     write_result(out, result)
     return 0 if result.outcome == "passed" else 130 if result.outcome == "cancelled" else 1
 

@@ -19,12 +19,17 @@ from contextlib import suppress
 
 from dragoman.base.beneath import open_directory
 from dragoman.base.lock import hold
+from dragoman.base.places import find_places
 from dragoman.base.private import make_directory, write_whole
 from dragoman.fleet.task import GitSource, Task
 from dragoman.policy.sandbox.cache_removal import remove_tree
+from dragoman.policy.sandbox.caches import forget_caches
+from dragoman.sessions.projects import project_name
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
+COPY = "work"
+"""The copy in the folder of its attempt."""
 GIT_S = 1_800.0
 _FICLONE = 0x40049409
 _PIECE_BYTES = 1 << 20
@@ -53,6 +58,14 @@ def make_copy(task: Task, copy: str, sources: str) -> None:
             os.mkdir(copy, 0o700)
             _unpack(path, copy)
     write_files(copy, task.files)
+
+
+def remove_place(scratch: str, name: str) -> None:
+    """Remove the folder of an attempt, and what its commands kept elsewhere. No link is followed."""
+    copy, places = os.path.join(scratch, name, COPY), find_places()
+    remove_tree(scratch, name)
+    forget_caches(places.command_caches, copy)
+    remove_tree(places.temporary, project_name(copy))
 
 
 def write_files(copy: str, files: Mapping[str, str]) -> None:

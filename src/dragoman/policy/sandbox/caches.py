@@ -81,7 +81,7 @@ class WorkspaceCaches:
     def __init__(self, place: str, workspace: str, *, most_bytes: int = MOST_BYTES) -> None:
         """`place`: a folder of ours with the caches of all workspaces. `workspace`: the real path of its first folder."""
         self._place = os.path.realpath(place)
-        self._name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
+        self._name = _name_of(workspace)
         self._most_bytes = most_bytes
         self._lock = -1
         self._stop = threading.Event()
@@ -156,6 +156,26 @@ class WorkspaceCaches:
                     os.unlink(path)
             finally:
                 os.close(descriptor)
+
+
+def forget_caches(place: str, workspace: str) -> None:
+    """Remove the caches of a workspace that is no more, unless a session uses them. `workspace`: its real path."""
+    place, name = os.path.realpath(place), _name_of(workspace)
+    path = os.path.join(place, name + _ENDING)
+    with suppress(OSError):
+        if not os.path.lexists(path):
+            return
+        descriptor, is_alone = _lock_file(path)
+        try:
+            if is_alone:
+                remove_tree(place, name)
+                os.unlink(path)
+        finally:
+            os.close(descriptor)
+
+
+def _name_of(workspace: str) -> str:
+    return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
 
 
 def _require_own_folder(path: str) -> None:

@@ -1,0 +1,132 @@
+"""What cannot be used is named in one line, by the number of its line, before anything starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman.fleet.task import Task, TaskTemplate, read_tasks
+from dragoman.values.errors import InputError
+from fleet.fleets import MODEL, answer_by_task, fleet_files, run_fleet, task, write_tasks
+from program import Place, Service
+
+GOOD = json.dumps(task("good")).encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"{", ["not JSON"]),
+        (b"[1]", ["not a JSON object"]),
+        (b'{"id": "x"}', ["prompt"]),
+        (b'{"id": "x", "prompt": " "}', ["prompt is empty"]),
+        (b'{"id": "", "prompt": "p"}', ["cannot be an id"]),
+        (b'{"id": "a\\u0000b", "prompt": "p"}', ["cannot be an id"]),
+        (b'{"id": "x", "prompt": "p", "workspaces": "y"}', ["workspaces", "workspace"]),
+        (b'{"id": "x", "prompt": "p", "workspace": "nowhere"}', ["nowhere", "does not exist"]),
+        (b'{"id": "x", "prompt": "p", "workspace": "file.txt"}', ["file.txt", "neither a folder nor an archive"]),
+        (b'{"id": "x", "prompt": "p", "workspace": {"git": "--upload-pack=x"}}', ["--upload-pack", "repository"]),
+        (b'{"id": "x", "prompt": "p", "workspace": {"git": "ext::sh -c true"}}', ["ext::", "repository"]),
+        (b'{"id": "x", "prompt": "p", "limits": {"seconds": 0}}', ["seconds"]),
+        (b'{"id": "x", "prompt": "p", "limits": {"hours": 1}}', ["hours"]),
+        (b'{"id": "x", "prompt": "p", "files": {"../out": "y"}}', ["../out", "inside the workspace"]),
+        (b'{"id": "x", "prompt": "p", "files": {".git/hooks/post-checkout": "y"}}', [".git/hooks"]),
+        (b'{"id": "x", "prompt": "p", "env": {"A=B": "y"}}', ["A=B"]),
+        (b'{"id": "x", "prompt": "p", "approval": "yolo"}', ["approval"]),
+        (GOOD, ["good", "line 1"]),
+    ],
+)
+def test_a_bad_line_is_named_by_its_number(line: bytes, words: list[str], tmp_path: Any) -> None:
+    (tmp_path / "file.txt").write_text("text")
+    with pytest.raises(InputError) as raised:
+        list(read_tasks([GOOD, b"\n", line], str(tmp_path)))
+    assert str(raised.value).startswith("line 3: ")
+    for word in words:
+        assert word in str(raised.value)
+
+
+def test_nothing_is_no_fleet(tmp_path: Any) -> None:
+    with pytest.raises(InputError, match="no task"):
+        list(read_tasks([b"\n"], str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("lines", "arguments", "words"),
+    [
+        ([task("one", model="nobody/model")], [], ["line 1", "nobody"]),
+        ([task("one"), task("two", model="anthropic/claude-opus-55")], [], ["line 2", "claude-opus-55", "claude-opus-5", "--force"]),
+        ([task("one", model="gemini/gemini-3.8-flash")], [], ["line 1", "GEMINI_API_KEY"]),
+        ([task("one", workspace={"git": "nowhere.git"})], [], ["line 1", "nowhere.git"]),
+        ([task("one")], ["--on", "mars"], ["mars", "local"]),
+        ([task("one")], ["--name", "../x"], ["--name"]),
+        ([task("one")], ["--budget-usd", "-1"], ["--budget-usd"]),
+        ([task("one")], ["--workers", "0"], ["--workers"]),
+        ([task("one")], ["--template", "tasks.jsonl"], ["names no field"]),
+    ],
+)
+def test_what_is_missing_is_found_before_anything_starts(
+    place: Place, serve: Callable[..., Service], lines: list[dict[str, Any]], arguments: list[str], words: list[str]
+) -> None:
+    service = serve(answer_by_task)
+    place.more_env = {"GEMINI_API_KEY": ""}
+    write_tasks(place, lines)
+    complaint = run_fleet(place, *arguments).complaint(42)
+    for word in words:
+        assert word in complaint
+    assert not service.requests
+    assert not fleet_files(place).joinpath("journal.jsonl").exists() or not fleet_files(place).joinpath("journal.jsonl").stat().st_size
+
+
+def test_another_input_does_not_resume(place: Place, serve: Callable[..., Service]) -> None:
+    serve(answer_by_task)
+    write_tasks(place, [task("one")])
+    assert run_fleet(place).code == 0
+    write_tasks(place, [task("one", tags=["changed"])])
+    assert "--name" in run_fleet(place).complaint(42, "other tasks")
+    tasks = fleet_files(place) / "tasks.jsonl"
+    tasks.write_bytes(tasks.read_bytes().replace(b"Do it", b"Do less"))
+    place.run("fleet", "resume", "tasks").complaint(42, "tasks.jsonl")
+
+
+def test_another_version_does_not_resume_unasked(place: Place, serve: Callable[..., Service]) -> None:
+    serve(answer_by_task)
+    write_tasks(place, [task("one")])
+    assert run_fleet(place).code == 0
+    lock = fleet_files(place) / "lock.json"
+    lock.write_text(json.dumps(json.loads(lock.read_text()) | {"version": "0.0.1"}))
+    place.run("fleet", "resume", "tasks").complaint(42, "0.0.1", "--force")
+    assert place.run("fleet", "resume", "tasks", "--force").code == 0
+
+
+def test_a_fleet_has_one_supervisor(place: Place, serve: Callable[..., Service]) -> None:
+    serve("wait: 60\ntext: late")
+    write_tasks(place, [task("one", check="")])
+    process = place.start("fleet", "run", "tasks.jsonl", "--model", MODEL)
+    assert place.service is not None
+    place.service.expect(1)
+    place.run("fleet", "resume", "tasks").complaint(42, "another process")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_a_check_that_hangs_is_ended(place: Place, serve: Callable[..., Service]) -> None:
+    serve(answer_by_task)
+    write_tasks(place, [task("one", check="sleep 1000", limits={"check_seconds": 0.5})])
+    done = run_fleet(place)
+    assert done.code == 1
+    assert "the check was not done after 0.5 s" in done.out
+
+
+def test_a_template_makes_tasks_of_other_data(tmp_path: Any) -> None:
+    line = b'{"instance_id": "django-1", "repo": "x/y", "problem": "It \\"breaks\\".", "meta": {"rev": "abc"}}'
+    whole = TaskTemplate('{"id": "{{instance_id}}", "prompt": "Fix: {{problem}}", "tags": ["{{meta.rev}}", "of {{meta}}"]}')
+    assert next(read_tasks([line], str(tmp_path), whole)) == Task("django-1", 'Fix: It "breaks".', tags=("abc", 'of {"rev":"abc"}'))
+    prompt = TaskTemplate("Solve {{repo}}")
+    filled = next(read_tasks([b'{"id": "a", "repo": "x/y", "more": 1}'], str(tmp_path), prompt))
+    assert (filled.id, filled.prompt) == ("a", "Solve x/y")
+    with pytest.raises(InputError, match="line 1: the template wants the field repo"):
+        next(read_tasks([b'{"id": "a"}'], str(tmp_path), prompt))
