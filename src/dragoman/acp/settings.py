@@ -6,10 +6,10 @@ from typing import get_args
 
 from dragoman.acp.outgoing import ConfigOption, Mode, Modes, SelectOption
 from dragoman.acp.rpc import INVALID_PARAMS, AcpError
-from dragoman.app.setup import Setup, catalog_of
+from dragoman.app.setup import Setup
+from dragoman.conversation.choosable import models_with_key
 from dragoman.conversation.conversation import Conversation
 from dragoman.policy.judge import Mode as ModeName
-from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Effort
 from dragoman.words import say
 
@@ -44,19 +44,7 @@ def options_of(conversation: Conversation, models: tuple[SelectOption, ...]) -> 
 
 def choosable_models(setup: Setup) -> tuple[SelectOption, ...]:
     """The models of every service that has a key; no server is asked."""
-    from dragoman.app.keys import key_source
-
-    found: list[SelectOption] = []
-    for name, row in catalog_of(setup).deployments.items():
-        if row.in_process or row.local:
-            continue
-        try:
-            has_key = key_source(row, setup) is not None
-        except ConfigError:
-            continue
-        if has_key:
-            found += [SelectOption(f"{name}/{model}", model, row.title or name) for model in row.models]
-    return tuple(found)
+    return tuple(SelectOption(each.name, each.model, each.service) for each in models_with_key(setup))
 
 
 def set_option(conversation: Conversation, key: str, value: str) -> None:

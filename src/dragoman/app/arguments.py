@@ -76,6 +76,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("focus", ("--focus",), "value", commands=("context",)),
     Option("sign_in", ("--sign-in",), commands=("acp",)),
     Option("port", ("--port",), "value", commands=("serve-local", "view")),
+    Option("talk", ("--talk",), commands=("view",)),
     Option("origin", ("--origin",), "value", commands=("view",)),
     Option("host", ("--host",), "value", commands=("view",)),
     Option("tls_cert", ("--tls-cert",), "value", commands=("view",)),

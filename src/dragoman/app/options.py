@@ -96,6 +96,8 @@ class Options(msgspec.Struct, frozen=True):
     failed: bool = False
     sign_in: bool = False
     """Of `acp`: store a key in the terminal, as the editor was told to."""
+    talk: bool = False
+    """The browser may hold conversations."""
     origin: str = ""
     host: str = ""
     tls_cert: str = ""

@@ -290,11 +290,12 @@ dragoman models pull 的名称，或 GGUF 文件的路径；默认是运行时�
 """
 
 CHINESE_HELP["view"] = """\
-用法： dragoman view [SESSION]
+用法： dragoman view [SESSION] [--talk]
 
 在浏览器中显示您的会话：每个请求中模型究竟看到了什么，花费多少，哪些来自缓存，省略了什么以及原因。正在进行的会话会实时
 显示。只在 127.0.0.1 上监听，打印的地址只能使用一次。SESSION 是 dragoman sessions 显示的 ID，或 latest。
 
+      --talk               也在页面中对话，与终端中相同
       --port N             监听的端口（默认：任意空闲端口）
       --no-open            只打印地址，不打开浏览器
       --origin URL         页面也可以通过您的隧道在 URL 访问

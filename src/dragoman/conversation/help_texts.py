@@ -404,12 +404,13 @@ environment
 """
 
 ENGLISH_HELP["view"] = """\
-usage: dragoman view [SESSION]
+usage: dragoman view [SESSION] [--talk]
 
 Shows your sessions in a browser: for each request exactly what the model was told, what it cost, what came
 from the cache, what was left out and why. A session that is being held streams in. Listens on 127.0.0.1
 alone, and prints an address that works once. SESSION is an id from dragoman sessions, or latest.
 
+      --talk               hold conversations in the page too, as in the terminal
       --port N             port to listen on (default: any that is free)
       --no-open            print the address and open no browser
       --origin URL         the page is also reached at URL, through a tunnel of yours

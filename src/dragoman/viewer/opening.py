@@ -49,7 +49,7 @@ def run_view(options: Options) -> int:
         return f"{public}/#{target}" if access.wants_password else f"{public}/#{target}?token={access.new_token()}"
 
     first = address()
-    lines = [say("viewer.open_this", url=first), say("viewer.reads")]
+    lines = [say("viewer.open_this", url=first), say("viewer.talks" if options.talk else "viewer.reads")]
     if options.origin:
         lines.append(say("viewer.tunnel", url=own))
     print_out("\n".join([*lines, say("viewer.ends"), ""]))

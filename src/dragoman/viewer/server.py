@@ -24,6 +24,8 @@ from dragoman.words import say
 if TYPE_CHECKING:
     import ssl
 
+    from dragoman.viewer.talking import Talking
+
 MOST_BODY_BYTES = 4_000_000
 IDLE_S = 75.0
 CONNECTIONS = 100
@@ -74,6 +76,7 @@ async def _serve(
     try:
         await ended.wait()
     finally:
+        await viewer.aclose()
         await listener.aclose()
 
 
@@ -102,6 +105,11 @@ class PageServer:
         self._access = access
         self._address = address
         self._shelf = Shelf(setup)
+        self._talking: Talking | None = None
+
+    async def aclose(self) -> None:
+        if self._talking is not None:
+            await self._talking.aclose()
 
     async def respond(self, request: ReceivedRequest, sender: AnswerSender) -> None:
         if (refusal := self._access.refuse(request)) is not None:
@@ -169,13 +177,15 @@ class PageServer:
                 await self._send_blob(sender, session_id, sha256)
             case "GET", ["sessions", session_id, what]:
                 await self._send_json(sender, await self._shelf.look(session_id, what, query))
+            case method, ["talk", *rest] if self._setup.options.talk:
+                await self._talk(method, rest, query, request, sender)
             case _:
                 await self._send_error(sender, 404, str(say("viewer.no_page")))
 
     def _about(self) -> dict[str, Any]:
         from dragoman import __version__
 
-        return {"version": __version__, "talk": False, "folder": self._setup.workspace}
+        return {"version": __version__, "talk": self._setup.options.talk, "folder": self._setup.workspace}
 
     async def _stream_session(self, sender: AnswerSender, session_id: str, query: Query) -> None:
         """Every event behind `after`, for as long as the page wants. Another file under the name: the page begins anew."""
@@ -206,6 +216,28 @@ class PageServer:
             return
         mime, data = found
         await sender.send_all(200, _HEADERS | {"content-type": mime}, data)
+
+    async def _talk(self, method: str, path: list[str], query: Query, request: ReceivedRequest, sender: AnswerSender) -> None:
+        if self._talking is None:
+            from dragoman.viewer.talking import Talking
+
+            self._talking = Talking(self._setup)
+        if method == "GET" and path[1:] == ["events"]:
+            lines = self._talking.stream(path[0], _count(query.get("after", "0")), sender.client_gone)
+            first = await anext(lines)  # a fault is told before the answer begins
+            await sender.send_head(200, _LINES)
+            await sender.send(first)
+            try:
+                async for line in lines:
+                    await sender.send(line)
+                await sender.end()
+            finally:
+                await lines.aclose()
+            return
+        if method != "POST":
+            await self._send_error(sender, 405, str(say("viewer.refused_method")))
+            return
+        await self._send_json(sender, await self._talking.act(path, _body_of(request)))
 
     # --- sending
 

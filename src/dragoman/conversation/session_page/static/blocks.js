@@ -1,3 +1,6 @@
+// What belonged to the run before.
+const OVER = ["ended", "notice", "retry", "prompt_read"];
+
 // The blocks of one session: events change them, as the program itself joins them.
 export class Blocks {
   constructor(found = []) {
@@ -11,7 +14,15 @@ export class Blocks {
   take(events) {
     for (const event of events) {
       this.seq = Math.max(this.seq, event.seq ?? 0);
+      if (event.id === "begin_anew") this.byId.clear();
+      if (event.id === "begin_anew" || event.kind === "state") continue;
+      if (event.kind === "prompt" && !this.byId.has(event.id)) for (const id of OVER) this.byId.delete(id);
       const before = this.byId.get(event.id);
+      const live = event.passing && event.append && event.kind === "call" && event.data?.output;
+      if (live) {
+        const so_far = (before?.data.output_so_far ?? "") + event.data.output;
+        event.data = { ...event.data, output: before?.data.output, output_so_far: so_far.slice(-20000) };
+      }
       if (event.state === "gone") this.byId.delete(event.id);
       else if (!before || !event.append) this.byId.set(event.id, { ...event, text: event.text ?? "", data: event.data ?? {}, state: event.state ?? "" });
       else
@@ -48,7 +59,7 @@ export function rowsOf(blocks) {
   const rows = [];
   const calls = new Map();
   for (const block of blocks.byId.values()) {
-    if (block.kind === "usage" || block.id === "session" || block.kind === "plan") continue;
+    if (block.kind === "usage" || block.kind === "plan" || block.inside || (block.kind === "status" && !isAnswer(block))) continue;
     if (block.kind === "call" && !block.inside) {
       const list = calls.get(block.data.answer) ?? [];
       if (list.push(block) === 1) calls.set(block.data.answer, list);

@@ -77,8 +77,8 @@ async function begin() {
 }
 
 // Pages that not every server has: name, component, label.
-async function morePages() {
-  return [];
+async function morePages(about) {
+  return about.talk ? [["talk", (await import("./talk.js")).TalkPage, "talk"]] : [];
 }
 
 begin();

@@ -11,6 +11,7 @@ export const FOLDED = new Set(["thought", "call", "notice"]);
 export function Row({ block, at }) {
   const draw = { prompt: PromptRow, text: TextRow, thought: ThoughtRow, call: CallRow, notice: NoticeRow, lanes: LanesRow }[block.kind];
   if (isAnswer(block)) return html`<${AnswerRow} block=${block} at=${at} />`;
+  if (block.kind === "ended") return html`<span class=${`note ${block.state}`}>${t(`state_${block.state}`)} ${plain(block.text)}</span>`;
   if (draw) return html`<${draw} block=${block} at=${at} />`;
   return html`<${QuestionRow} block=${block} at=${at} />`;
 }
@@ -33,7 +34,7 @@ function ThoughtRow({ block, at }) {
 // What an answer took: how long until its first words, how fast, and its tokens by where they came from.
 function AnswerRow({ block, at }) {
   const { data } = block;
-  const used = at.blocks.get(`${block.id}.usage`)?.data;
+  const used = at.blocks.get(`${block.id}.usage`)?.data ?? (data.usage && { ...data.usage, seq: data.seq });
   const first = data.sent_ms && data.first_ms ? data.first_ms - data.sent_ms : null;
   const took = data.first_ms && data.at_ms > data.first_ms ? data.at_ms - data.first_ms : 0;
   const facts = [
@@ -84,11 +85,13 @@ function CallBody({ block, at }) {
     ${shown && isDiff(shown) && html`<h3>${t("change")}</h3><${ShownDiff} text=${shown} />`}
     ${shown && !isDiff(shown) && html`<h3>${t("shown_to_you")}</h3><${Code} text=${shown} />`}
     ${data.output && html`<h3>${t("output")}</h3><${Code} text=${data.output} bad=${block.state === "failed"} />`}
+    ${!data.output && data.output_so_far && html`<h3>${t("output")}</h3><${Code} text=${data.output_so_far} />`}
     ${data.exit_code != null && html`<p class="facts">${t("exit_code", { code: data.exit_code })}</p>`}
     ${(data.notes ?? []).map((note) => html`<p class="facts">${plain(note)}</p>`)}
     ${data.cut && html`<button onClick=${async () => setWhole(await source.look(at.id, "block", { id: block.id }))}>${t("show_whole", { chars: Math.max(...Object.values(data.cut)) })}</button>`}
     ${(data.changed ?? []).map((path) => html`<p class="facts"><a href=${at.link(`files?path=${encodeURIComponent(path)}`)}>${t("changed_file", { path: oneLine(path) })}</a></p>`)}
     <${Attachments} block=${block} at=${at} />
+    ${at.inside(block.id).map((each) => html`<div class="row inner" key=${each.id}><${Row} block=${each} at=${at} /></div>`)}
     ${child && html`<${Inner} child=${child} at=${at} />`}
   </div>`;
 }

@@ -47,7 +47,7 @@ export function useSession(id, onEvents) {
   return { found, fault, version, state };
 }
 
-export function SessionPage({ id, view, params }) {
+export function SessionPage({ id, view, params, about }) {
   const { found, fault, version, state } = useSession(id);
   useEffect(() => void (document.title = `${oneLine(found?.title || id, 80)} · Dragoman`), [found]);
   if (fault) return html`<main><p class="bad" role="alert">${plain(fault)}</p></main>`;
@@ -59,7 +59,7 @@ export function SessionPage({ id, view, params }) {
     <${Head} session=${session} state=${state} version=${version} />
     <nav class="tabs" aria-label=${t("views")}>${tabs.map(
       ([name, label]) => html`<a href=${`#/s/${id}${name && `/${name}`}`} aria-current=${(view[0] ?? "") === name ? "page" : undefined}>${label}</a>`,
-    )}</nav>
+    )}${about.talk && html`<a href=${`#/talk/${id}`}>${t("go_on")}</a>`}</nav>
     ${view[0] === "r" && html`<${RequestView} session=${session} seq=${Number(view[1])} params=${params} />`}
     ${view[0] === "context" && html`<${ContextView} session=${session} />`}
     ${view[0] === "files" && html`<${FilesView} session=${session} params=${params} />`}
@@ -94,6 +94,7 @@ function placeOf(session, open, toggle) {
     id: session.key,
     blocks: session.blocks,
     children: session.children ?? [],
+    inside: (id) => [...session.blocks.byId.values()].filter((block) => block.inside === id && block.kind !== "status"),
     isOpen: (id) => open.has(id),
     toggle,
     link: (rest) => `#/s/${session.key}/${rest}`,
