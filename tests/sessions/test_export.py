@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
 from dragoman.loop.history import History
-from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_html, to_json, to_markdown
+from dragoman.sessions.export import FORMAT, from_json, is_json_export, to_conversation_record, to_json, to_markdown
 from dragoman.sessions.export_words import escape_controls, time_of, utc_of
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, read_transcript
 from dragoman.values.blobs import MemoryBlobs
@@ -85,7 +84,6 @@ def test_what_the_program_said_is_nobodys_prompt() -> None:
     assert [step.is_note for step in transcript.steps if isinstance(step, Prompt)] == [False, True]
     assert transcript.first_prompt == "Why?"
     assert "Told by the program" in to_markdown(history.entries)
-    assert "Told by the program" in to_html(history.entries)
 
 
 def test_a_session_is_read_as_it_looked() -> None:
@@ -155,9 +153,9 @@ def test_notes_say_what_happened_to_the_conversation() -> None:
     history.restore_files([changed])
     notes = [(step.kind, step.about) for step in read_transcript(history.entries).steps if isinstance(step, Note)]
     assert notes == [("pruned", "1"), ("compressed", "A summary."), ("model", "gemini/gemini-3.8-flash"), ("restored", "1")]
-    for text in (to_markdown(history.entries), to_html(history.entries)):
-        assert "A summary." in text
-        assert "gemini" in text
+    text = to_markdown(history.entries)
+    assert "A summary." in text
+    assert "gemini" in text
 
 
 # --- Markdown
@@ -220,168 +218,6 @@ def test_a_tools_own_words_stay_on_their_line(command: str) -> None:
     assert not any(line.startswith("## ") and line not in ("## Setup", "## Prompt", "## Answer") for line in Blocks(text).ours)
 
 
-# --- HTML
-
-
-class Page(HTMLParser):
-    """The texts in a page's elements of class `text`, and every tag and attribute there is."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.texts: list[str] = []
-        self.tags: set[str] = set()
-        self.attributes: set[str] = set()
-        self.title = ""
-        self.everything = ""
-        self._stack: list[tuple[str, bool]] = []
-        self.feed(text)
-        self.close()
-        assert not self._stack, "every element that was opened is closed"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes.update(name for name, _ in attrs)
-        if tag in ("meta", "img", "hr"):
-            return
-        is_text = "text" in (dict(attrs).get("class") or "").split()
-        if is_text:
-            self.texts.append("")
-        self._stack.append((tag, is_text))
-
-    def handle_endtag(self, tag: str) -> None:
-        opened, _ = self._stack.pop()
-        assert opened == tag
-
-    def handle_data(self, data: str) -> None:
-        self.everything += data
-        if self._stack and self._stack[-1][1]:
-            self.texts[-1] += data
-        if self._stack and self._stack[-1][0] == "title":
-            self.title += data
-
-
-OUR_TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "dl", "dt", "dd", "section", "div", "details", "summary"}
-OUR_TAGS |= {"bdi", "small", "span", "ul", "li", "img"}
-OUR_TAGS |= {"p", "h3", "h4", "h5", "h6", "ol", "blockquote", "table", "tr", "th", "td", "hr", "code", "strong", "em", "del"}
-
-
-@hypothesis.given(tricky, tricky, tricky)
-def test_html_parsed_back_gives_the_same_text(prompt: str, answer: str, output: str) -> None:
-    page = Page(to_html(lived(prompt, answer, output, json.dumps({"command": prompt})).entries))
-    for each in (prompt, output):
-        assert not each.strip() or escape_controls(each) in page.texts
-    assert letters(escape_controls(answer)) in letters(page.everything), "rendered, and not a word of it is lost"
-    assert page.tags <= OUR_TAGS
-    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir", "value"}
-
-
-def letters(text: str) -> str:
-    return "".join(filter(str.isalpha, text))
-
-
-def test_control_characters_are_shown_and_not_meant() -> None:
-    assert escape_controls("a\x1b[2Jb\x00\x9b\r\nc\td\x7f") == "a␛[2Jb␀\ufffd\nc\td␡"
-    assert escape_controls("你好 مرحبا 👩‍👩‍👧 \ud83d") == "你好 مرحبا 👩‍👩‍👧 \ufffd"
-
-
-def test_the_page_needs_nothing_and_runs_nothing() -> None:
-    text = to_html(lived(answer="<script>alert(1)</script><img src=x onerror=alert(1)>").entries)
-    assert "default-src &#x27;none&#x27;" in text
-    assert "<script" not in text
-    assert "<img" not in text
-    assert "http://" not in text
-    assert "src=" not in text.replace("src=x", "")
-
-
-def test_images_are_in_the_page_and_documents_that_could_act_are_not() -> None:
-    blobs = MemoryBlobs()
-    history = History(now_ms=lambda: NOW_MS)
-    history.say(
-        user(
-            "look",
-            blobs.put("image/png", b"\x89PNG"),
-            blobs.put("image/svg+xml", b"<svg onload='x'/>"),
-            FileRef("text/html", "http://x/<y>"),
-        )
-    )
-    text = to_html(history.entries, blobs)
-    assert text.count("<img") == 1
-    assert "data:image/png;base64,iVBORw==" in text
-    assert "image/svg+xml, 17 bytes" in text
-    assert "http://x/&lt;y&gt;" in text
-    assert "<img" not in to_html(history.entries)
-
-
-def page_of_call(name: str, arguments: object, output: str, display: str = "", *, failed: bool = False) -> str:
-    history = History(now_ms=lambda: NOW_MS)
-    history.say(user("Go on"))
-    call = ToolCall("c", name, json.dumps(arguments))
-    history.answer(Response(assistant(call), FinishReason.TOOL_CALLS))
-    history.start_tool(call)
-    history.finish_tool(tool_result(call, output, is_error=failed), display=display)
-    return to_html(history.entries)
-
-
-def test_a_command_is_shown_with_its_output_as_text() -> None:
-    """It was shown as JSON, with every line end as a backslash and an n."""
-    result = json.dumps({"stdout": "one\ntwo <b>\n", "stderr": "warning\n", "exitCode": 2})
-    page = page_of_call("run_shell", {"command": "make\ntest", "timeout_s": 5}, result)
-    texts = Page(page).texts
-    assert texts[1:] == ["$ make\ntest\n# timeout_s: 5", "one\ntwo <b>\n", "warning\n", "exit code 2"]
-    assert "two &lt;b&gt;" in page
-    assert '<div class="text code bad" dir="auto">warning' in page
-    assert "exitCode" not in page
-
-
-def test_a_command_of_codex_is_shown_as_text_too() -> None:
-    result = json.dumps({"output": "one\ntwo", "metadata": {"exit_code": 1, "duration_seconds": 0.1}})
-    assert Page(page_of_call("shell", {"command": ["bash", "-lc", "ls"]}, result)).texts[1:] == ["$ bash -lc ls", "one\ntwo", "exit code 1"]
-
-
-def test_other_json_stays_what_it_is() -> None:
-    texts = Page(page_of_call("lookup", {"key": "x"}, '{"output":1,"b":"\\n"}')).texts
-    assert texts[1:] == ['{"key": "x"}', '{"output":1,"b":"\\n"}']
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "display"),
-    [
-        ("edit", {"file_path": "a.py", "old_string": "x\nold <i>\ny", "new_string": "x\nnew\ny"}, ""),
-        ("Edit", {"file_path": "a.py", "old_string": "x\nold <i>\ny", "new_string": "x\nnew\ny"}, ""),
-        ("edit", {"path": "a.py", "edits": [{"oldText": "x\nold <i>\ny", "newText": "x\nnew\ny"}]}, ""),
-        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a.py\n x\n-old <i>\n+new\n y\n*** End Patch"}, ""),
-        (
-            "edit",
-            {"file_path": "a.py", "old_string": "?", "new_string": "?"},
-            "+1 -1 a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n x\n-old <i>\n+new\n y",
-        ),
-    ],
-)
-def test_an_edit_is_shown_as_a_diff(name: str, arguments: dict[str, object], display: str) -> None:
-    page = page_of_call(name, arguments, "changed a.py", display)
-    assert '<div class="gone-line">-old &lt;i&gt;</div><div class="come-line">+new</div>' in page
-    assert '<div class="same-line"> x</div>' in page
-    assert "old_string" not in page
-    assert "changed a.py" in page
-
-
-def test_a_file_that_is_written_is_all_new() -> None:
-    page = page_of_call("write_file", {"file_path": "a.py", "content": "one\ntwo\n"}, "created a.py")
-    assert '<div class="come-line">+one</div><div class="come-line">+two</div></div>' in page
-
-
-@hypothesis.given(tricky, tricky, tricky)
-def test_any_edit_and_any_command_give_our_elements_alone(old: str, new: str, output: str) -> None:
-    pages = [
-        page_of_call("edit", {"file_path": "a.py", "old_string": old, "new_string": new}, output, failed=True),
-        page_of_call("run_shell", {"command": old}, json.dumps({"stdout": new, "stderr": output, "exitCode": old})),
-    ]
-    for page in map(Page, pages):
-        assert page.tags <= OUR_TAGS
-        assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "dir"}
-        assert all(letters(line) in letters(page.everything) for line in escape_controls(new).split("\n"))
-
-
 @pytest.fixture
 def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Sets the time zone of this process."""
@@ -409,7 +245,6 @@ def test_times_are_those_of_the_readers_clock(zone: Callable[[str], None], name:
     zone(name)
     assert time_of(NOW_MS) == shown
     assert f"`{shown}`" in to_markdown(lived().entries)
-    assert shown in to_html(lived().entries)
     assert to_conversation_record(lived().entries)["startTime"] == "2026-11-15T12:01:02.123Z", "programs are told in UTC"
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
 from program import Place
 from system_parts import require_program
@@ -26,6 +26,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 WAIT_MS = 60_000
+expect.set_options(timeout=WAIT_MS)
 COUNT_VIOLATIONS = (
     "window.violations = []; addEventListener('securitypolicyviolation', (event) => violations.push(event.violatedDirective));"
 )
@@ -136,4 +137,4 @@ def wait_until(holds: Any, what: str) -> None:
 
 
 def session_files(place: Place) -> list[Path]:
-    return sorted(Path(place.home, "dragoman", "sessions").glob("*/*.jsonl"), key=lambda path: path.stat().st_mtime)
+    return sorted(Path(place.home).rglob("sessions/*/*.jsonl"), key=lambda path: path.stat().st_mtime)

@@ -1,6 +1,7 @@
-"""Export a session as Markdown, HTML, JSON, or the ConversationRecord that gemini-cli reads.
+"""Export a session as Markdown, JSON, or the ConversationRecord that gemini-cli reads.
 
-Messages stay plain content: Markdown quotes them, or fences them with a fence longer than any inside; HTML escapes them.
+Messages stay plain content: Markdown quotes them, or fences them with a fence longer than any inside. As a page of HTML:
+`conversation/session_page/one_file.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, utc_of
-from dragoman.sessions.html_page import to_html
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
 from dragoman.sessions.upgrade import upgrade
 from dragoman.values.contracts import BlobStore
@@ -34,7 +34,7 @@ from dragoman.values.record import (
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
-__all__ = ["FORMAT", "SessionExport", "from_json", "is_json_export", "to_conversation_record", "to_html", "to_json", "to_markdown"]
+__all__ = ["FORMAT", "SessionExport", "from_json", "is_json_export", "to_conversation_record", "to_json", "to_markdown"]
 
 FORMAT = "dragoman-session"
 

@@ -18,6 +18,8 @@ from dragoman.base.text import one_line, size, strip_controls
 from dragoman.foreign.sessions.records import MAX_IMPORT_BYTES
 from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
+from dragoman.sessions.titles import title_of
+from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
 from dragoman.values.record import Configured, FilesChanged, Started
 from dragoman.words import say
@@ -64,6 +66,19 @@ class ExportSources(NamedTuple):
         catalog = catalog_of(self.setup)
         return to_atif(entries, prices_of=lambda deployment, model: find_model(catalog, deployment, model)[1].prices, called=self._called)
 
+    def page(self, entries: Sequence[Entry], blobs: BlobStore | None) -> str:
+        """The page of the viewer with this session in it."""
+        from dragoman.conversation.pages.context_command import ContextCommand
+        from dragoman.conversation.session_page.one_file import write_page
+        from dragoman.sessions.summary import Summary
+        from dragoman.sessions.transcript import read_transcript
+
+        transcript = read_transcript(entries)
+        path = self.store.path_of(transcript.session_id or self.store.new_id(), self.setup.workspace)
+        title = transcript.title or title_of(transcript.first_prompt)
+        command = ContextCommand(self.setup, self.store, Summary(transcript.session_id, path, title=title), catalog_of(self.setup))
+        return write_page(command, entries, blobs if blobs is not None else MemoryBlobs())
+
     def _called(self, session_id: str) -> list[tuple[Entry, ...]]:
         return [self.store.read(each.path).entries for each in reversed(self.store.list()) if each.parent == session_id]
 
@@ -92,11 +107,11 @@ def export_to(
 
 
 def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None, sources: ExportSources) -> str:
-    from dragoman.sessions.export import to_conversation_record, to_html, to_json, to_markdown
+    from dragoman.sessions.export import to_conversation_record, to_json, to_markdown
 
     match form:
         case "html":
-            return to_html(entries, blobs)
+            return sources.page(entries, blobs)
         case "json":
             return to_json(entries, blobs)
         case "record":

@@ -21,6 +21,7 @@ TEXTS = {
     "view runs for a new one.",
     "viewer.wrong_password": "The password is wrong.",
     "viewer.no_page": "there is no such page",
+    "viewer.not_in_file": "this file does not hold it; dragoman view shows it",
     "viewer.not_an_object": "what is posted must be a JSON object",
     "viewer.defect": "this is a mistake of the program ({kind}: {reason}); dragoman view --debug tells more",
     "viewer.talks": "The page shows your sessions, and holds conversations as the terminal does.",
@@ -217,5 +218,4 @@ TEXTS = {
     "viewer.page_reason": "Why not, or what instead",
     "viewer.page_your_answer": "Your answer",
     "viewer.page_change_it": "What it becomes",
-    "viewer.page_end_talk": "Close it",
 }

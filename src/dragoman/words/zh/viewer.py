@@ -20,6 +20,7 @@ TEXTS = {
     "viewer.used_token": "此地址已被使用，或其服务器已结束。请在运行 dragoman view 的终端中按回车获取新地址。",
     "viewer.wrong_password": "密码错误。",
     "viewer.no_page": "没有这个页面",
+    "viewer.not_in_file": "此文件中没有该内容；dragoman view 可以显示",
     "viewer.not_an_object": "提交的内容必须是 JSON 对象",
     "viewer.defect": "这是程序的错误（{kind}：{reason}）；dragoman view --debug 会提供更多信息",
     "viewer.talks": "页面显示您的会话，也可以像在终端中一样对话。",
@@ -214,5 +215,4 @@ TEXTS = {
     "viewer.page_reason": "为什么不，或者改做什么",
     "viewer.page_your_answer": "您的回答",
     "viewer.page_change_it": "修改为",
-    "viewer.page_end_talk": "关闭",
 }

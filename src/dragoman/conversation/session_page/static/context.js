@@ -4,7 +4,7 @@ import { useLook, Waiting } from "./request.js";
 import { clock, count, plain, short, t, usd } from "./words.js";
 
 const PARTS = ["cache_read_tokens", "cache_write_tokens", "fresh_tokens"];
-const NAMES = ["read", "write", "fresh"];
+const PART_NAMES = ["read", "write", "fresh"];
 const MARKED = { pruned: "--warn", compressed: "--bad", model: "--dim", rewound: "--dim" };
 
 export function ContextView({ session }) {
@@ -29,7 +29,7 @@ function Chart({ usages, notices, version }) {
     const marks = notices.map((block) => ({ at: usages.filter(({ data }) => data.seq < block.data.seq).length + 0.5, colour: colour(MARKED[block.data.about]) }));
     const draw = () => {
       const width = place.current.clientWidth;
-      const series = [2, 1, 0].map((part) => ({ label: t(`part_${NAMES[part]}`), stroke: colour(`--${NAMES[part]}`), fill: colour(`--${NAMES[part]}`), width: 1, points: { show: usages.length < 3 } }));
+      const series = [2, 1, 0].map((part) => ({ label: t(`part_${PART_NAMES[part]}`), stroke: colour(`--${PART_NAMES[part]}`), fill: colour(`--${PART_NAMES[part]}`), width: 1, points: { show: usages.length < 3 } }));
       const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
       return new globalThis.uPlot(
         {

@@ -8,16 +8,16 @@ import { plain, setWords, t } from "./words.js";
 
 const KEYS = ["j k", "n p", "g G", "o", "e", "r", "y", "/", "[ ]", "1 2 3 4", "s", "?", "Esc"];
 
-function placeOf(hash) {
+function placeInPage(hash) {
   const [path, search] = hash.replace(/^#/, "").split("?");
   return { parts: path.split("/").filter(Boolean).map(decodeURIComponent), params: new URLSearchParams(search) };
 }
 
 function App({ about }) {
-  const [place, setPlace] = useState(placeOf(location.hash));
+  const [place, setPlace] = useState(placeInPage(location.hash));
   const [helps, setHelps] = useState(false);
   useEffect(() => {
-    const moved = () => setPlace(placeOf(location.hash));
+    const moved = () => setPlace(placeInPage(location.hash));
     const onKey = (event) => {
       if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "?") setHelps((before) => !before);
@@ -61,7 +61,7 @@ function Entrance({ fault, again }) {
 async function begin() {
   setWords(await source.words());
   const page = document.getElementById("page");
-  const { parts, params } = placeOf(location.hash);
+  const { parts, params } = placeInPage(location.hash);
   try {
     if (params.has("token")) {
       const token = params.get("token");

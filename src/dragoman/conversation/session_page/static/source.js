@@ -46,7 +46,8 @@ export const session = async (id) => (embedded ? embedded.sessions[id] : get(pla
 
 export async function look(id, what, values = {}) {
   if (!embedded) return get(`${place(id)}/${what}?${query(values)}`);
-  const found = (embedded.looks[id]?.[what] ?? {})[query(values)] ?? embeddedRequest(id, what, values);
+  const looks = embedded.looks[id] ?? {};
+  const found = what === "file" ? looks.file?.find((each) => each.seq === values.seq && each.path === values.path) : (looks[what]?.[query(values)] ?? embeddedRequest(id, what, values));
   if (found === undefined) throw new Refused(embedded.missing, 404);
   return found;
 }
