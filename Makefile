@@ -115,6 +115,10 @@ ALONE_inspect := litellm==1.106.2
 NEWER = $(firstword $(foreach each,$(PYTHON) python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python),$(if \
 	$(shell $(each) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo yes),$(each))))
 PYTHON_OF_harbor = $(NEWER)
+# The newest that was tried; make test-ray RAY=2.41.0 has the oldest.
+RAY := 2.60.0
+OTHERS_ray = ray[client]==$(RAY)
+OTHERS_ray-$(RAY) = $(OTHERS_ray)
 
 $(VENV)-%/.ready: pyproject.toml
 	@echo 'Setting up $(VENV)-$*'
@@ -126,7 +130,7 @@ $(VENV)-%/.ready: pyproject.toml
 
 TESTS_OF = PYTHONDONTWRITEBYTECODE= $(VENV)-$(1)/bin/python -m pytest -q tests/fleet_$(1) $(ARGS)
 
-.PHONY: test-harbor test-inspect
+.PHONY: test-harbor test-inspect test-ray
 
 test-harbor: ## Have Harbor run us over 34 exercises, with no Docker: needs Python 3.12, bubblewrap, the registry and the exercises
 	@$(if $(NEWER),$(MAKE) --no-print-directory $(VENV)-harbor/.ready && $(call TESTS_OF,harbor),echo \
@@ -134,6 +138,9 @@ test-harbor: ## Have Harbor run us over 34 exercises, with no Docker: needs Pyth
 
 test-inspect: $(VENV)-inspect/.ready ## Have Inspect run an evaluation with us in its sandbox: needs the registry
 	$(call TESTS_OF,inspect)
+
+test-ray: $(VENV)-ray-$(RAY)/.ready ## Run fleets on a Ray cluster of three nodes and kill parts of it, in 4 minutes: needs the registry
+	PYTHONDONTWRITEBYTECODE= $(VENV)-ray-$(RAY)/bin/python -m pytest -q tests/fleet_ray $(ARGS)
 
 install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry
 	$(BIN)/python -m checks.install

@@ -278,6 +278,8 @@ OTHERS_LATER = {
     "ssl": "only where others may reach the page",
     "threading": "only where a browser is opened",
     "keyring": "an extra",
+    "ray": "an extra",
+    "ray.util.scheduling_strategies": "an extra",
     "locale": "only where the terminal's encoding is in doubt",
     "pathlib": "only for weights",
     "ipaddress": "only where a rule names an address of IPv6",

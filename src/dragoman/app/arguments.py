@@ -16,7 +16,7 @@ from dragoman.values.errors import InputError
 from dragoman.words import say
 
 MAX_TURNS_LIMIT = 1_000_000
-_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535}
+_COUNTS = {"max_turns": MAX_TURNS_LIMIT, "at": 999_999_999, "to": 999_999_999, "port": 65_535, "memory_mb": 100_000_000}
 _COUNTS |= dict.fromkeys(("workers", "attempts", "attempt", "epoch"), 60_000)
 """Options whose values are whole numbers from 1, and the largest value allowed."""
 
@@ -93,6 +93,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("template", ("--template",), "value", commands=("fleet",)),
     Option("failed", ("--failed",), commands=("fleet",)),
     Option("on", ("--on",), "value", commands=("fleet",)),
+    Option("cpus", ("--cpus",), "value", commands=("fleet",)),
+    Option("memory_mb", ("--memory-mb",), "value", commands=("fleet",)),
     Option("output", ("--out",), "value", commands=("fleet",)),
     Option("attempt", ("--attempt",), "value", commands=("fleet",)),
     Option("epoch", ("--epoch",), "value", commands=("fleet",)),
@@ -219,7 +221,7 @@ class _Parser:
             self._add_problem(say("not_a_choice", name=name, value=printable_input(value), choices=either(option.choices)))
         elif option.key in _COUNTS:
             self._set_count(option, name, value)
-        elif option.key == "budget_usd":
+        elif option.key in ("budget_usd", "cpus"):
             self._set_amount(option, name, value)
         elif option.takes == "many":
             self.found[option.key] = (*self.found.get(option.key, ()), value)

@@ -93,6 +93,8 @@ class Options(msgspec.Struct, frozen=True):
     name: str = ""
     scratch: str = ""
     on: str = ""
+    cpus: float | None = None
+    memory_mb: int | None = None
     failed: bool = False
     sign_in: bool = False
     """Of `acp`: store a key in the terminal, as the editor was told to."""

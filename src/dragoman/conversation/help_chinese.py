@@ -251,7 +251,8 @@ fleet/NAME 中：任务的字段和各个文件见 docs/fleet.md。
   -m, --model NAME         用于没有指定模型的任务，与普通运行相同
       --approval MODE      plan、default、auto-edit 或 auto（默认：auto，在沙箱内）
       --sandbox LEVEL      与普通运行相同；external：以容器为边界
-      --on PLACE           工作进程在哪里运行（默认：本机）
+      --on PLACE           工作进程在哪里运行（默认：本机）：ray 或 ray://主机:端口
+      --cpus N, --memory-mb N  Ray 为每个工作进程预留的资源（默认：1 个 CPU）
       --trust              信任工作区带来的内容：它们的配置、钩子和服务器
       --name NAME          任务组的名称（默认：文件的名称）
       --workers N          同时运行多少个（默认：4）

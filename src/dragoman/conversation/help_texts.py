@@ -363,7 +363,8 @@ of a task and the files.
   -m, --model NAME         for tasks that name none, as for a run
       --approval MODE      plan, default, auto-edit or auto (default: auto, inside the sandbox)
       --sandbox LEVEL      as for a run; external: a container is the boundary
-      --on PLACE           where workers run (default: this machine)
+      --on PLACE           where workers run (default: this machine): ray, or ray://HOST:PORT
+      --cpus N, --memory-mb N  what Ray keeps free for each worker (default: 1 CPU)
       --trust              trust what the workspaces bring: their configuration, hooks and servers
       --name NAME          of the fleet (default: that of the file)
       --workers N          how many at once (default: 4)

@@ -133,8 +133,13 @@ def supervise(fleet: Fleet, options: Options) -> int:
         journal.close()
 
 
-def _placement(options: Options, fleet: Fleet, env: Mapping[str, str]) -> Placement:
+def _placement(options: Options, fleet: Fleet, env: Mapping[str, str], limiter: LocalLimiter) -> Placement:
     """Where the workers of a fleet run. Raises InputError for a place that there is not."""
+    if options.on == "ray" or options.on.startswith("ray://"):
+        from dragoman.fleet.ray_placement import RayPlacement, WorkerResources
+
+        resources = WorkerResources(options.cpus or 1.0, options.memory_mb or 0)
+        return RayPlacement("" if options.on == "ray" else options.on, fleet, limiter, options.workers or 0, resources)
     if options.on in ("", "local"):
         return LocalPool(options.workers or USUAL_WORKERS, fleet.lock.scratch, fleet.lock.flags(), env, mark=fleet.lock.id)
     raise InputError(say("fleet.no_such_place", name=one_line(options.on, 60)))
@@ -146,16 +151,16 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     limiter = LocalLimiter(options.budget_usd)
     server = LimiterServer(limiter, os.path.join(scratch, "limiter"))
     env = {**os.environ, VARIABLE: os.path.join(scratch, "limiter")}
-    pool = _placement(options, fleet, env)
+    pool = _placement(options, fleet, env, limiter)
     onlooker = onlooker_for(fleet, limiter, no_color=options.no_color)
     supervisor = FleetSupervisor(fleet, pool, limiter, journal, onlooker)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.stop)
-    supervisor.recover()
-    await server.open()
-    await pool.open()
+    await pool.open()  # before anything else: where there is none, nothing has happened
     try:
+        supervisor.recover()
+        await server.open()
         onlooker.begin(supervisor)
         await supervisor.run()
     finally:

@@ -20,6 +20,7 @@ from dragoman.values.contracts import Provider
 from dragoman.values.errors import BudgetExceeded, Cancelled, QuotaExhausted, RateLimited
 from dragoman.values.events import RequestDelayed, ResponseFinished, StreamEvent, UsageUpdated
 from dragoman.values.messages import Request, Response, Text, ToolCall, ToolResult
+from dragoman.values.notes import GREETING
 from dragoman.values.usage import Usage
 from dragoman.values.wrapping import WrappingProvider
 from dragoman.words import say
@@ -95,7 +96,7 @@ class AttemptMeter:
         for message in request.messages:
             for part in message.parts:
                 match part:
-                    case Text(text=text):
+                    case Text(text=text) if not text.startswith(GREETING):  # the surroundings name folders, which each epoch has anew
                         said = text
                     case ToolCall(name=name, arguments=arguments):
                         said = f"{name} {arguments}"

@@ -8,7 +8,7 @@ limiter that was lost is made anew, and learns it back.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -128,6 +128,15 @@ class LocalLimiter:
         self._ended_usd += usd
         for lane in self._lanes.values():
             lane.holders.pop(holder, None)
+
+    def restate(self, ended_usd: float, live: Mapping[str, float]) -> None:
+        """Take over what another limiter knows, as a part of it: what has ended, and who is under way and has spent at least so much."""
+        self._ended_usd = ended_usd
+        self._spending = {holder: max(usd, self._spending.get(holder, 0.0)) for holder, usd in live.items()}
+
+    @property
+    def ended_usd(self) -> float:
+        return self._ended_usd
 
     def lease(self, ask: Ask) -> Lease:
         self._spending[ask.holder] = max(ask.usd, self._spending.get(ask.holder, 0.0))

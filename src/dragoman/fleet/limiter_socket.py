@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from dragoman.fleet.limiter import Ask, Lease, LocalLimiter, RefusalNews
+from dragoman.fleet.limiter import Ask, FleetLimiter, Lease, LocalLimiter, RefusalNews
 
 VARIABLE = "DRAGOMAN_FLEET_LIMITER"
 MOST_LINE = 64_000
@@ -20,7 +20,7 @@ _encoder = msgspec.json.Encoder()
 class LimiterServer:
     """Answers workers, one line of JSON for each question."""
 
-    def __init__(self, limiter: LocalLimiter, path: str) -> None:
+    def __init__(self, limiter: LocalLimiter | FleetLimiter, path: str) -> None:
         self._limiter = limiter
         self._path = path
         self._server: asyncio.Server | None = None
@@ -46,9 +46,11 @@ class LimiterServer:
             while line := await reader.readline():
                 match _decoder.decode(line):
                     case Ask() as ask:
-                        writer.write(_encoder.encode(self._limiter.lease(ask)) + b"\n")
+                        lease = self._limiter.lease(ask)
+                        writer.write(_encoder.encode(lease if isinstance(lease, Lease) else await lease) + b"\n")
                     case RefusalNews() as refused:
-                        self._limiter.refuse(refused)
+                        if (refusal := self._limiter.refuse(refused)) is not None:
+                            await refusal
         except (OSError, ValueError):  # the worker is gone, or is none of ours
             pass
         finally:

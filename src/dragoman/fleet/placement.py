@@ -58,6 +58,8 @@ class WorkerEnd(msgspec.Struct, frozen=True):
     code: int
     detail: str = ""
     """What is known beside the number, for a person."""
+    is_place_lost: bool = False
+    """Its machine was lost: how often that happens says nothing of the task."""
 
 
 class Placement(Protocol):

@@ -28,6 +28,7 @@ SAME_FAILURES = 3
 """The same class of error at the same request, so often, is deterministic."""
 MOST_EPOCHS = 10
 LOST = "WorkerLost"
+PLACE_LOST = "MachineLost"
 INTERRUPTED = "Interrupted"
 """The supervisor was killed: no failure of the attempt."""
 _WAITING, _RUNNING, _DONE = 0, 1, 2
@@ -189,7 +190,9 @@ class FleetSupervisor:
         self.is_broke = self.is_broke or self._limiter.is_spent
         failure = ""
         if result.outcome == "infrastructure" or (result.outcome == "cancelled" and not (self._is_over or is_interrupted)):
-            failure = f"{result.error_type or result.outcome} {result.request_hash}"
+            # Whoever kills a worker thrice need not mean the task: that never counts as the same failure.
+            is_lost = result.error_type.startswith((LOST, PLACE_LOST))
+            failure = f"{result.error_type or result.outcome} {epoch if is_lost else result.request_hash}"
         is_final = result.is_final and not (failure and self._may_go_on(slot, failure, result))
         if is_final:
             self.fleet.accept(task, attempt, epoch)
@@ -228,7 +231,7 @@ class FleetSupervisor:
             return self._lost(order.task, order.attempt, order.epoch, "", say("cancelled"), outcome="cancelled")
         name = signal.Signals(-ended.code).name if -ended.code in signal.valid_signals() else str(ended.code)
         reason = say("fleet.worker_lost", how=name, detail=f" ({ended.detail})" if ended.detail else "", path=order.out)
-        return self._lost(order.task, order.attempt, order.epoch, f"{LOST}:{name}", reason)
+        return self._lost(order.task, order.attempt, order.epoch, PLACE_LOST if ended.is_place_lost else f"{LOST}:{name}", reason)
 
     def _lost(
         self, task: Task, attempt: int, epoch: int, error_type: str, reason: str, outcome: Outcome = "infrastructure"

@@ -51,7 +51,7 @@ def make_copy(task: Task, copy: str, sources: str) -> None:
         case None:
             os.mkdir(copy, 0o700)
         case GitSource() as source:
-            copy_tree(_fetched(source, sources), copy)
+            copy_tree(fetch_revision(source, sources), copy)
         case str() as path if os.path.isdir(path):
             copy_tree(path, copy)
         case str() as path:
@@ -171,7 +171,7 @@ def _unpack(path: str, copy: str) -> None:
 # --- repositories -------------------------------------------------------------------------------------------------------------------
 
 
-def _fetched(source: GitSource, sources: str) -> str:
+def fetch_revision(source: GitSource, sources: str) -> str:
     """A folder with this revision checked out. It is made once, whoever comes first."""
     name = hashlib.sha256(f"{source.git}\0{source.rev}".encode()).hexdigest()[:24]
     tree = os.path.join(sources, name)
