@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.loop.configuring import configure
 from dragoman.loop.model import Model
-from dragoman.providers.retry import Decision, decide_about_429, keeps_refusing
+from dragoman.providers.persistent_429 import decide_about_429
+from dragoman.providers.retry import Decision, keeps_refusing
 from dragoman.values.errors import DragomanError, ProviderError, RateLimited, Refused
 from dragoman.values.events import ModelSwitched, NoticeGiven
 from dragoman.words import say

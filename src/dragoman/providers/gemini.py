@@ -9,10 +9,9 @@ from urllib.parse import quote
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.http.sse import SSEDecoder
 from dragoman.providers.gemini_schema import reduce_schema
 from dragoman.providers.gemini_stream import CONTINUATION, Decoder, read_answer
-from dragoman.providers.wire import Destination, Taken, leave_out, merged_object
+from dragoman.providers.wire import Destination, Framing, Taken, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, declared_tools, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
@@ -255,7 +254,9 @@ def headers(to: Destination) -> dict[str, str]:
     return {}
 
 
-def framing() -> SSEDecoder:
+def framing() -> Framing:
+    from dragoman.http.sse import SSEDecoder
+
     return SSEDecoder()
 
 

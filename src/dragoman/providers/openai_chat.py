@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_chat_stream import Decoder, answer_from_error, read_answer
 from dragoman.providers.openai_settings import chat_thinking, embed_answer, embed_request, format_instruction, response_format, sampling
-from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
+from dragoman.providers.wire import Destination, Framing, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_object, arguments_string, cache_key, mistral_id, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
@@ -344,7 +343,9 @@ def headers(to: Destination) -> dict[str, str]:
     return {}
 
 
-def framing() -> SSEDecoder:
+def framing() -> Framing:
+    from dragoman.http.sse import SSEDecoder
+
     return SSEDecoder()
 
 

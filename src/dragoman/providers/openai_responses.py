@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.http.sse import SSEDecoder
 from dragoman.providers.openai_responses_stream import Decoder, read_answer
 from dragoman.providers.openai_settings import effort, embed_answer, embed_request, format_instruction, named_schema, sampling
-from dragoman.providers.wire import Destination, Taken, joined, leave_out, merged_object
+from dragoman.providers.wire import Destination, Framing, Taken, joined, leave_out, merged_object
 from dragoman.providers.wire_calls import arguments_string, cache_key, wire_id, wire_name
 from dragoman.providers.wire_content import (
     EMPTY_MESSAGE,
@@ -237,7 +236,9 @@ def headers(to: Destination) -> dict[str, str]:
     return {}
 
 
-def framing() -> SSEDecoder:
+def framing() -> Framing:
+    from dragoman.http.sse import SSEDecoder
+
     return SSEDecoder()
 
 

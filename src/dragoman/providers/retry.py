@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import InputError, Overloaded, ProviderError, RateLimited
+from dragoman.values.errors import Overloaded, ProviderError, RateLimited
 from dragoman.values.events import ResponseFinished, Retrying, StreamEvent
 from dragoman.values.messages import Request, Response
 from dragoman.values.wrapping import WrappingProvider
@@ -174,42 +173,22 @@ class Attempts:
         hook = self.hook_for(error)
         if hook is None:
             raise error
+        from dragoman.providers.persistent_429 import decide_about_429
+
         decision = await decide_about_429(hook, error)
         self.begin_again(decision, error)
         return msgspec.structs.replace(request, model=decision) if isinstance(decision, str) else request
 
     def hook_for(self, error: Exception) -> On429 | None:
         """The hook to ask about an error after which no attempt is left: about a 429, and only once."""
-        return self.policy.on_persistent_429 if not self._switched and is_429(error) else None
+        if self._switched or self.policy.on_persistent_429 is None:
+            return None
+        from dragoman.providers.persistent_429 import is_429
+
+        return self.policy.on_persistent_429 if is_429(error) else None
 
     def begin_again(self, decision: Decision, error: Exception) -> None:
         """Count from the beginning, as the hook decided; raises the error if it gave up."""
         if not decision:
             raise error
         self._switched, self.failures, self._waited_s = True, 0, 0.0
-
-
-def status_of(error: Exception) -> int | None:
-    """The HTTP status of an error, ours or another library's; None if it has none."""
-    response = getattr(error, "response", None)
-    for source, name in ((error, "status"), (error, "status_code"), (error, "code"), (response, "status_code"), (response, "status")):
-        status = getattr(source, name, None)
-        if isinstance(status, int) and 100 <= status < 600:
-            return status
-    return None
-
-
-def is_429(error: Exception) -> bool:
-    return isinstance(error, RateLimited) or status_of(error) == 429
-
-
-async def decide_about_429(hook: On429, error: Exception) -> Decision:
-    """Ask the hook, which may be a plain function or an async one."""
-    decision = hook(error)
-    return checked_decision(await decision if inspect.isawaitable(decision) else decision, error)
-
-
-def checked_decision(decision: object, error: Exception) -> Decision:
-    if decision is None or isinstance(decision, str | bool):
-        return decision
-    raise InputError(say("providers.decision_wrong", given=repr(decision))) from error

@@ -8,15 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, overload
 
 from dragoman.providers.long_waits import wait_words
+from dragoman.providers.persistent_429 import checked_decision, decide_about_429, status_of
 from dragoman.providers.retry import (
     Attempts,
     Decision,
     On429,
     RetryPolicy,
-    checked_decision,
-    decide_about_429,
     is_retryable,
-    status_of,
 )
 from dragoman.values.errors import InputError, ProviderError
 from dragoman.values.events import Retrying

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -17,12 +17,14 @@ from dragoman.base.visible import escape_hidden, hidden_note
 from dragoman.tools import ripgrep
 from dragoman.tools.description import load_description
 from dragoman.tools.matches import Counts, Line, Matches, Paths
-from dragoman.tools.path_pattern import PathPattern
 from dragoman.tools.ripgrep import SearchStatus, find_ripgrep, run_ripgrep
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.messages import Text, ToolSpec
+
+if TYPE_CHECKING:
+    from dragoman.tools.path_pattern import PathPattern
 
 MAX_RESULTS = 1_000
 MAX_REGEX_CHARS = 10_000
@@ -103,6 +105,8 @@ class Glob(_Finder):
 
     def _prepare(self, args: Mapping[str, Any]) -> tuple[str, PathPattern]:
         """Where to start, and what to look for. Raises ToolRefusal."""
+        from dragoman.tools.path_pattern import PathPattern
+
         pattern = PathPattern(str(args.get("pattern", "")))
         directory = self._workspace.resolve(str(args.get("path") or "."))
         if not os.path.isdir(directory):
@@ -181,6 +185,8 @@ class Grep(_Finder):
             self._workspace.require_regular(start, os.lstat(start))  # reading a FIFO or a device may never end
         # Literal directories in the pattern are still relative to `path`, so they are not removed.
         include = str(args.get("include") or "")
+        from dragoman.tools.path_pattern import PathPattern
+
         return start, PathPattern(include, hidden=bool(args.get("hidden"))) if include else None
 
     async def _find(self, args: Mapping[str, Any]) -> ToolOutput:
