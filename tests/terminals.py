@@ -223,7 +223,8 @@ def tmux(place: Place, *arguments: str, model: str = MODEL, size: tuple[int, int
     import shlex
 
     pane = Tmux(f"dragoman-test-{os.getpid()}-{os.urandom(4).hex()}")
-    program = shlex.join([sys.executable, "-m", "dragoman", "-m", model, *arguments])
+    chosen = ["-m", model] if model else []
+    program = shlex.join([sys.executable, "-m", "dragoman", *chosen, *arguments])
     environment = shlex.join(f"{name}={value}" for name, value in place.env.items() if name != "TERM")
     command = f"set -m; cd {shlex.quote(str(place.work))} && env {environment} {program}; {after}; exec sleep 1000"
     try:

@@ -112,6 +112,8 @@ LATER = {
     "app.searching": "only where it is asked who searches",
     "base.text_files": "only where there is a file to read",
     "app.debug_log": "only with --debug",
+    "app.ways_in": "only where no model is named and no key is set",
+    "base.installed": "only where a local model lacks its engine",
     "app.first_use": "only where no model is named and no key is set",
     "app.keys": "only where no variable has the key",
     "app.probe": "only where no model is named and no key is set",

@@ -35,6 +35,8 @@ class FirstQuestion(NamedTuple):
     """What `?` shows."""
     marked: str = "n"
     """What Enter alone answers."""
+    takes: Callable[[str], bool] | None = None
+    """Whether a whole line answers it as well, where it is asked line by line. Then that line is the answer."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -54,12 +56,12 @@ class LineQuestions:
 
     def __call__(self, question: FirstQuestion) -> str:
         """Where there is no terminal, the conversation cannot be opened either, and says why."""
-        screen = _terminal()
+        screen = question_terminal()
         if screen is None:
             return ""
         with raising_ctrl_c():
             for line in question.intro:
-                _show(screen, line)
+                show_line(screen, line)
             while not (answer := self._ask_once(screen, question)):
                 pass
         return answer
@@ -70,29 +72,33 @@ class LineQuestions:
 
     def _ask_once(self, screen: TextIO, question: FirstQuestion) -> str:
         """Empty: asked again."""
-        _write(screen, screen_text(question.text, screen))
+        write_to(screen, screen_text(question.text, screen))
         if ahead := read_ahead():
             if _LEAVES in ahead:
                 raise EOFError
+            if question.takes is not None and question.takes(ahead.strip()):
+                return ahead.strip()
             self._keep(screen, ahead)
             return ""
-        _write(screen, say("question_default", key=question.marked))
-        said = _read_line()
+        write_to(screen, say("question_default", key=question.marked))
+        said = read_typed()
         if not said:
-            _write(screen, "\n")
+            write_to(screen, "\n")
             raise EOFError
         answer = {"yes": "y", "no": "n", "": question.marked}.get(said.strip().lower(), said.strip().lower())
-        if answer not in question.keys or _has_more():
+        if answer not in question.keys and question.takes is not None and question.takes(said.strip()):
+            return said.strip()
+        if answer not in question.keys or more_was_typed():
             self._keep(screen, said)
             return ""
         for line in question.why.split("\n") if answer == "?" else ():
-            _show(screen, line)
+            show_line(screen, line)
         return "" if answer == "?" else answer
 
     def _keep(self, screen: TextIO, typed: str) -> None:
         self.draft += typed
-        _write(screen, "" if typed.endswith("\n") else "\n")
-        _show(screen, say("kept_by_line"))
+        write_to(screen, "" if typed.endswith("\n") else "\n")
+        show_line(screen, say("kept_by_line"))
 
 
 def confirm(question: str, ask: Ask | None) -> None:
@@ -144,27 +150,27 @@ def read_ahead() -> str:
     return typed.decode(errors="replace")
 
 
-def _has_more() -> bool:
+def more_was_typed() -> bool:
     try:
         return bool(select.select([0], (), (), PASTE_S)[0])
     except OSError:  # a system that can wait for sockets alone
         return False
 
 
-def _show(screen: TextIO, text: str) -> None:
-    _write(screen, screen_text(text, screen) + "\n")
+def show_line(screen: TextIO, text: str) -> None:
+    write_to(screen, screen_text(text, screen) + "\n")
 
 
-def _write(screen: TextIO, text: str) -> None:
+def write_to(screen: TextIO, text: str) -> None:
     screen.write(text)
     screen.flush()
 
 
-def _terminal() -> TextIO | None:
+def question_terminal() -> TextIO | None:
     return next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
 
 
-def _read_line() -> str:
+def read_typed() -> str:
     """Empty at the end of the input. Read past Python's buffers, so that nothing is taken from what follows."""
     try:
         return os.read(0, 4_096).decode(errors="replace")

@@ -33,8 +33,11 @@ def agree_on_model(setup: Setup, catalog: Catalog, choice: Choice | None, ask: A
     notices: tuple[str, ...] = ()
     if choice is None:
         servers = running_servers(setup, catalog)
-        choice = choose_model(setup, catalog, servers)
-        if choice.kind == "server":
+        if ask is not None and not servers and not _may_pull(setup) and not _has_local(setup, catalog):
+            choice, notices = _choose_way(setup, catalog, ask)
+        else:
+            choice = choose_model(setup, catalog, servers)
+        if choice.kind == "server" and servers:
             choice, notices = _choose_server(setup, catalog, servers, ask)
     if choice.kind == "local":
         _pull_default(setup, catalog, choice, ask)
@@ -42,6 +45,25 @@ def agree_on_model(setup: Setup, catalog: Catalog, choice: Choice | None, ask: A
     else:
         require_weights(setup, choice.model, ask)
     return replace(setup, choice=choice, notices=(*setup.notices, *notices))
+
+
+def agree_on_another(setup: Setup, ask: Ask) -> Setup:
+    """Where the model that was named, or that a session was held with, has no key: the setup with one that can be reached."""
+    choice, notices = _choose_way(setup, catalog_of(setup), ask)
+    options = replace(setup.options, model=choice.model)
+    return replace(setup, options=options, choice=choice, notices=(*setup.notices, *notices))
+
+
+def _choose_way(setup: Setup, catalog: Catalog, ask: Ask) -> tuple[Choice, tuple[str, ...]]:
+    from dragoman.app.ways_in import WaysIn
+
+    return WaysIn(setup, catalog, ask, ask_about=ask_about_servers, require=require_weights).choose()
+
+
+def _has_local(setup: Setup, catalog: Catalog) -> bool:
+    """Whether a model can answer in this process without a download."""
+    local = local_choice(setup, catalog)
+    return local is not None and not needs_weights(setup, local.model)
 
 
 def require_weights(setup: Setup, model: str, ask: Ask | None) -> None:
@@ -122,13 +144,10 @@ def _choose_server(setup: Setup, catalog: Catalog, servers: tuple[RunningServer,
         choice = server_choice(server)
         if setup.options.yes:
             return choice, (say("server_taken", model=server.model, server=choice.reason),)
-        if ask is None:
-            continue
-        match _ask_about(server, ask):
-            case "y":
-                return choice, ()
-            case "a":
-                return choice, (save_model(setup, server.model),)
+    if ask is not None and (found := ask_about_servers(setup, servers, ask)) is not None:
+        return found
+    if ask is not None and not _has_local(setup, catalog):
+        return _choose_way(setup, catalog, ask)
     local = local_choice(setup, catalog)
     offered = [say("server_beside", server=server_choice(each).reason, model=each.model) for each in servers]
     if local is not None and (ask is not None or not needs_weights(setup, local.model)):
@@ -136,6 +155,17 @@ def _choose_server(setup: Setup, catalog: Catalog, servers: tuple[RunningServer,
     if servers and ask is None:
         raise Unauthorized(say("server_not_taken", variables=", ".join(key_variables(catalog)), offered="; ".join(offered)))
     raise no_model_error(catalog)
+
+
+def ask_about_servers(setup: Setup, servers: tuple[RunningServer, ...], ask: Ask) -> tuple[Choice, tuple[str, ...]] | None:
+    """The first that the user takes, and notices; None if it is none of them."""
+    for server in servers:
+        match _ask_about(server, ask):
+            case "y":
+                return server_choice(server), ()
+            case "a":
+                return server_choice(server), (save_model(setup, server.model),)
+    return None
 
 
 def _ask_about(server: RunningServer, ask: Ask) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from dragoman.app.choice import choose_model
+from dragoman.app.choice import choose_model, local_choice, named_choice
 from dragoman.app.connecting import connect_model
 from dragoman.app.settings import context_of, limits_of, sandboxing_of, settings_of, text_options_of, web_of
 from dragoman.app.setup import (
@@ -70,18 +70,21 @@ async def open_agent(
     opens_ports: bool = False,
     connector: Connector | None = None,
     session_id: str = "",
+    takes_another: bool = False,
 ) -> Opened:
     """An agent that is ready to run, including the tools that the user's own command declares. Raises DragomanError.
 
     `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt. `opens_ports`: the user can open ports
     of commands to a browser, and is told of them. `connector`: how models are connected, in the place of what the configuration says.
-    `session_id`: of a new session, where it was told already."""
+    `session_id`: of a new session, where it was told already. `takes_another`: a session whose model cannot be reached goes on with the
+    one that a new session would have, and a notice says so."""
     config = setup.config
     memory, notices = read_memory(setup)
+    another: list[str] = []
     hooks = _hooks(setup)
     memory = [*memory, *_plugin_memory(setup)]
     agent = Agent(
-        connector or _connector(setup),
+        connector or _connector(setup, another if takes_another else None),
         system=_system(setup),
         tools=ToolOptions(
             builtin=True,
@@ -134,7 +137,7 @@ async def open_agent(
         raise
     if not agent.provider.profile(agent.model).known and not is_local(setup, agent.provider.name):
         notices.append(say("unknown_model", name=f"{agent.provider.name}/{agent.model}", nearest=_nearest_model(setup, agent)))
-    told = (*setup.notices, *agent.notices, *notices, *_unused_grants(agent))
+    told = (*setup.notices, *another, *agent.notices, *notices, *_unused_grants(agent))
     if len(told) > 1:
         from dragoman.app.notices import one_for_each_file
 
@@ -290,8 +293,9 @@ def _fallback(setup: Setup) -> tuple[str, ...]:
     return names
 
 
-def _connector(setup: Setup) -> Connector:
-    """A resumed session keeps its model, unless the command line names another or its log does not say."""
+def _connector(setup: Setup, another: list[str] | None = None) -> Connector:
+    """A resumed session keeps its model, unless the command line names another or its log does not say. `another`: gets the notice that
+    another is used, where that may be."""
 
     chosen = set[str]()
 
@@ -302,7 +306,7 @@ def _connector(setup: Setup) -> Connector:
 
     keeps_model = setup.options.resume is not None and not setup.options.model
     return Connector(
-        lambda model, blobs: _connect(setup, blobs, model, chosen),
+        lambda model, blobs: _connect(setup, blobs, model, chosen, another),
         "" if keeps_model else choose(),
         catalog_of(setup),
         setup.env,
@@ -310,14 +314,30 @@ def _connector(setup: Setup) -> Connector:
     )
 
 
-def _connect(setup: Setup, blobs: BlobStore, model: str, chosen: Collection[str]) -> Provider:
+def _connect(setup: Setup, blobs: BlobStore, model: str, chosen: set[str], another: list[str] | None) -> Provider:
     """If a resumed session's model is not available, the error says how to use another. `chosen`: those that the user chose."""
     try:
         return connect_model(setup, blobs, model)
     except (ConfigError, Unauthorized) as error:
         if setup.options.resume is None or model in chosen or model in setup.config.fallback:
             raise
-        raise type(error)(say("resume_with_another", model=model, reason=error)) from error
+        if another is None or (found := _other_model(setup, model)) is None:
+            raise type(error)(say("resume_with_another", model=model, reason=error)) from error
+        chosen.add(found)
+        another.append(say("resumed_with_another", model=model, reason=error, now=found))
+        return connect_model(setup, blobs, found)
+
+
+def _other_model(setup: Setup, model: str) -> str | None:
+    """What a new session would be held with, if that can be reached without a question; None if nothing can."""
+    from dragoman.app.first_use import needs_weights
+
+    catalog = catalog_of(setup)
+    try:
+        found = setup.choice or named_choice(setup, catalog) or local_choice(setup, catalog)
+        return None if found is None or found.model == model or needs_weights(setup, found.model) else found.model
+    except DragomanError:
+        return None
 
 
 def _load_tools(agent: Agent, setup: Setup) -> None:

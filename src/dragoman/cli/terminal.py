@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.app.asking import Ask, FirstQuestion, LineQuestions
@@ -11,7 +12,7 @@ from dragoman.app.connecting import choose_first_model
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks, set_up
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, Unauthorized
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -31,11 +32,41 @@ def converse(options: Options) -> int:
         _ask_about_offers(setup, ask)
     except EOFError:  # the user left at the question
         return 0
-    if setup.config.ui.mode == "plain" or not _can_be_live(options):
-        return _talk_in_lines(choose_first_model(setup, by_line), by_line)
+    try:
+        return _open(setup, options, by_line)
+    except EOFError:  # the user left at a question
+        return 0
+
+
+def _open(setup: Setup, options: Options, by_line: LineQuestions) -> int:
+    """Where the model that is named has no key, the ways in are shown. Raises EOFError if the user leaves."""
+    open_it = _open_in_lines if setup.config.ui.mode == "plain" or not _can_be_live(options) else _open_live
+    try:
+        converse_in_it = open_it(setup, by_line)
+    except Unauthorized as error:
+        if (found := _ask_for_a_way(setup, by_line, error)) is None:
+            raise
+        converse_in_it = open_it(found, by_line)
+    return converse_in_it()
+
+
+def _ask_for_a_way(setup: Setup, by_line: LineQuestions, error: Unauthorized) -> Setup | None:
+    """None where nobody can be asked."""
+    if setup.choice is not None or sys.stdin is None or not sys.stdin.isatty():
+        return None
+    from dragoman.app.first_use import agree_on_another
+
+    if (first := sys.modules.get("dragoman.tui.first")) is not None:
+        first.take_back()
+    Messages().line(str(error))
+    return agree_on_another(setup, by_line)
+
+
+def _open_live(setup: Setup, by_line: LineQuestions) -> Callable[[], int]:
+    """Returns what holds the conversation."""
     from dragoman.tui.opening import open_live
 
-    return open_live(setup, by_line).run()
+    return open_live(setup, by_line).run
 
 
 def _ask_trust(trust: FolderTrust, ask: Ask) -> Answer:
@@ -77,12 +108,13 @@ def _can_be_live(options: Options) -> bool:
     return can_draw(dict(os.environ))
 
 
-def _talk_in_lines(setup: Setup, by_line: LineQuestions) -> int:
+def _open_in_lines(setup: Setup, by_line: LineQuestions) -> Callable[[], int]:
     """Raises InputError on Windows, which lacks termios."""
+    setup = choose_first_model(setup, by_line)
     try:
         from dragoman.plain.opening import open_plain
     except ModuleNotFoundError as error:
         if error.name == "termios":
             raise InputError(say("no_termios")) from error
         raise
-    return open_plain(setup, by_line).run()
+    return open_plain(setup, by_line).run

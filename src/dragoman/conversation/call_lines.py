@@ -32,9 +32,9 @@ _PASSING = frozenset(("ConnectionFailed", "TimedOut", "StreamBroken", "Overloade
 """Failures of the network or the service: they may be over later, even if retrying at once is of no use."""
 
 
-def title(call: ToolCall, *, outside: bool = False) -> str:
-    """`outside`: its command ran outside the sandbox."""
-    words = one_line(call_in_words(call), TITLE_CHARS)
+def title(call: ToolCall, *, outside: bool = False, folder: str = "") -> str:
+    """`outside`: its command ran outside the sandbox. `folder`: paths inside it are written as from there."""
+    words = one_line(call_in_words(call, folder), TITLE_CHARS)
     return say("call_outside", title=words) if outside else words
 
 

@@ -23,6 +23,7 @@ from dragoman.conversation.commands import Command, commands_of, find_command, l
 from dragoman.conversation.events import Renderer, follow
 from dragoman.conversation.open_questions import OpenQuestions
 from dragoman.conversation.sending import SentEnd, SentText, TextAtWork
+from dragoman.conversation.spent_words import CostCount, was_broken_off
 from dragoman.conversation.types import AskedQuestion, CommandPage, QuestionAnswer, ViewEvent
 from dragoman.conversation.view_log import ViewLog
 from dragoman.loop.agent import Agent
@@ -32,7 +33,6 @@ from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Tool
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import Blob, Content, Effort, FileRef, Thinking
-from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dragoman.app.asking import FirstQuestion
     from dragoman.app.slash_commands import Invocation
     from dragoman.loop.result import Result
-    from dragoman.loop.searching import WebSearchResult
 
 _log = logging.getLogger("dragoman.conversation")
 ENDING_S = 1.5
@@ -57,9 +56,7 @@ class Conversation:
         self.questions = OpenQuestions(self.log.tell, self._block_of, self._find_tool, self._intend, self.cancel)
         self.notices: tuple[str, ...] = ()
         """What a person should know before the first prompt."""
-        self.usage = Usage()
-        self.cost_usd: float | None = None
-        self.cost_is_whole = True
+        self._spending = CostCount()
         self.runs = 0
         self.may_retry = False
         self.holds_session = holds_session
@@ -88,16 +85,15 @@ class Conversation:
         holds_session: bool = False,
         setup: Setup | None = None,
         prepare: Callable[[Agent], None] | None = None,
-        waits: bool = True,
     ) -> Conversation:
         """Open what the options name: a folder, a session to go on with, a model. Nobody is asked: a folder that the user has not trusted
         stays so until `ask_first`. Raises DragomanError.
 
         `session_id`: of a new session, made by the store. `setup`: what was read already. `prepare`: what the front end does with each
-        agent that is opened. `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt."""
+        agent that is opened."""
         conversation = cls(holds_session=holds_session)
         conversation._prepare = prepare
-        await conversation._open_agent(choose_first_model(setup or set_up(options, env), None), session_id, waits=waits)
+        await conversation._open_agent(choose_first_model(setup or set_up(options, env), None), session_id)
         return conversation
 
     async def ask_first(self) -> None:
@@ -135,13 +131,15 @@ class Conversation:
         await close_agent(self.agent)
         self.log.close()
 
-    async def _open_agent(self, setup: Setup, session_id: str = "", *, waits: bool = True) -> None:
-        opened = await open_agent(setup, ask=self.questions.ask, ask_user=self.questions.ask_user, waits=waits, session_id=session_id)
+    async def _open_agent(self, setup: Setup, session_id: str = "") -> None:
+        opened = await open_agent(
+            setup, ask=self.questions.ask, ask_user=self.questions.ask_user, session_id=session_id, takes_another=True
+        )
         self.agent, self.notices, self.setup = opened.agent, opened.notices, setup
         self.store = FileStore(setup.places.sessions)
+        self.may_retry = was_broken_off(self.agent)
         if self._prepare is not None:
             self._prepare(opened.agent)
-        self._count_earlier()
         self.log.tell_all(self._renderer.read(self.agent.history.entries))
 
     async def _open_again(self, setup: Setup) -> None:
@@ -161,7 +159,7 @@ class Conversation:
         before, renderer = self.agent, self._renderer
         self._renderer = Renderer()
         try:
-            opened = await open_agent(setup, ask=self.questions.ask, ask_user=self.questions.ask_user)
+            opened = await open_agent(setup, ask=self.questions.ask, ask_user=self.questions.ask_user, takes_another=True)
         except BaseException:
             self._renderer = renderer
             raise
@@ -169,8 +167,7 @@ class Conversation:
         self.agent, self.notices, self.setup = opened.agent, opened.notices, setup
         if self._prepare is not None:
             self._prepare(opened.agent)
-        self.runs, self.may_retry = 0, False
-        self._count_earlier()
+        self.runs, self.may_retry = 0, was_broken_off(self.agent)
         self.log.begin_anew()
         self.show_record()
 
@@ -192,6 +189,18 @@ class Conversation:
     def effort(self) -> str:
         thinking = self.agent.settings.thinking
         return (thinking.effort or "") if thinking is not None else ""
+
+    @property
+    def usage(self) -> Usage:
+        return self._spending.of(self.agent).usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self._spending.of(self.agent).cost_usd
+
+    @property
+    def cost_is_whole(self) -> bool:
+        return self._spending.of(self.agent).is_whole
 
     @property
     def blocks(self) -> tuple[ViewEvent, ...]:
@@ -327,14 +336,6 @@ class Conversation:
             self.agent.history.title(" ".join(title.split())[:200])
             self.show_record()
 
-    def count(self, spent: Result | WebSearchResult) -> None:
-        """Add to what the conversation has cost so far."""
-        self.usage += spent.usage
-        if spent.cost_usd is None:
-            self.cost_is_whole = False
-        elif spent.requests:
-            self.cost_usd = (self.cost_usd or 0.0) + spent.cost_usd
-
     # --- at work
 
     def _go_on(self) -> None:
@@ -406,7 +407,6 @@ class Conversation:
         result = self.result = run.result
         self.runs += 1
         self.may_retry = result.exit_code != 0
-        self.count(result)
         self._keep_unsaid(run)
         ended = self.log.find("ended")
         work.end(SentEnd(ended.state if ended is not None and ended.state in ("failed", "cancelled") else "done", result))
@@ -450,13 +450,6 @@ class Conversation:
         work.end(SentEnd("failed", error=str(words)))
 
     # --- what it knows
-
-    def _count_earlier(self) -> None:
-        """What a session had cost before, each request at the prices of the model that was asked, if known."""
-        paid_for = [entry for entry in self.agent.history.entries if any(paid_usage([entry]))]
-        known = [cost for entry in paid_for if (cost := self.agent.cost_usd([entry])) is not None]
-        self.usage, self.cost_usd = self.agent.history.usage, sum(known) if known else None
-        self.cost_is_whole = len(known) == len(paid_for)
 
     def _take_queue(self) -> list[TextAtWork]:
         queue = list(self._queue)

@@ -168,7 +168,9 @@ class Renderer:
             self._show(plan)
 
     def _show_call_as(self, id: str, step: ToolCallStep, *, passing: bool = False) -> ViewEvent:
-        block = msgspec.structs.replace(call_block(id, id.partition(".")[0], step), passing=passing)
+        block = msgspec.structs.replace(
+            call_block(id, id.partition(".")[0], step, "".join(self._reader.facts.directories[:1])), passing=passing
+        )
         self._calls[step.call.id] = (id, step)
         self._show(block)
         if (question := question_block(f"{id}.question", block, self._blocks.get(f"{id}.question"))) is not None:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from dragoman.app.setup import Setup
     from dragoman.app.slash_commands import Invocation
     from dragoman.loop.agent import Agent
-    from dragoman.loop.result import Result
-    from dragoman.loop.searching import WebSearchResult
     from dragoman.sessions.store import FileStore
     from dragoman.values.usage import Usage
 
@@ -40,9 +38,15 @@ class CommandHost(Protocol):
     setup: Setup
     store: FileStore
     runs: int
-    usage: Usage
-    cost_usd: float | None
-    cost_is_whole: bool
+
+    @property
+    def usage(self) -> Usage: ...
+
+    @property
+    def cost_usd(self) -> float | None: ...
+
+    @property
+    def cost_is_whole(self) -> bool: ...
 
     @property
     def model(self) -> str: ...
@@ -50,8 +54,6 @@ class CommandHost(Protocol):
     def change_model(self, name: str) -> None: ...
 
     async def open_session(self, setup: Setup) -> None: ...
-
-    def count(self, spent: Result | WebSearchResult) -> None: ...
 
 
 class HeldTalk:
@@ -130,9 +132,6 @@ class HeldTalk:
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         self._work.append(work)
-
-    def count(self, spent: Result | WebSearchResult) -> None:
-        self._conversation.count(spent)
 
     def show_progress(self, text: str) -> None:
         """What it comes to is on the page."""

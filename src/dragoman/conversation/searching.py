@@ -18,7 +18,6 @@ async def search_in(talk: Talk, query: str, show: Callable[[str], None]) -> None
     """Have what is found shown. The model reads it with the next prompt."""
     talk.show_progress(say("conversation.searching", query=one_line(query, 100)))
     found = await talk.agent.search(query)
-    talk.count(found)
     show(found.display)
     talk.screen.line("")
     talk.screen.message(_spent(found), "dim")

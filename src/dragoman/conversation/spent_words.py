@@ -2,8 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.providers.catalog import profile_for
+from dragoman.values.notes import is_setup
+from dragoman.values.record import Entry, paid_usage
 from dragoman.values.usage import Usage
 from dragoman.words import say
+
+if TYPE_CHECKING:
+    from dragoman.loop.agent import Agent
+    from dragoman.providers.catalog import Catalog
+    from dragoman.sessions.summary import Summary
+
+
+class SpentSoFar(msgspec.Struct, frozen=True):
+    """What a conversation has cost so far."""
+
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    is_whole: bool = True
+    """Whether the price of everything is known."""
+
+
+class CostCount:
+    """Counts what a conversation has cost, by its record and nothing else: so every page says the same, and nothing that was paid for is
+    forgotten, whether it was an answer, a summary that was thrown away, or a tool's request."""
+
+    def __init__(self) -> None:
+        self._agent: Agent | None = None
+        self._read = 0
+        self._spent = SpentSoFar()
+
+    def of(self, agent: Agent) -> SpentSoFar:
+        """Reads what was written since the last time."""
+        entries = agent.history.entries
+        if agent is not self._agent or len(entries) < self._read:
+            self._agent, self._read, self._spent = agent, 0, SpentSoFar()
+        if len(entries) > self._read:
+            self._spent = _add(self._spent, agent, entries[self._read :])
+            self._read = len(entries)
+        return self._spent
+
+
+def was_broken_off(agent: Agent) -> bool:
+    """Whether the last run of a session did not come to its answer, because the program was killed, perhaps: /retry goes on with it."""
+    if not agent.history.entries or agent.pending:
+        return False
+    last = agent.history.view.items[-1:]
+    return any(each.message.role == "user" and not is_setup(each.about) for each in last)
+
+
+def _add(spent: SpentSoFar, agent: Agent, entries: Sequence[Entry]) -> SpentSoFar:
+    usage, cost_usd, is_whole = spent.usage, spent.cost_usd, spent.is_whole
+    for entry in entries:
+        for _, used in paid_usage((entry,)):
+            usage += used
+            cost = agent.cost_usd((entry,))
+            is_whole = is_whole and cost is not None
+            cost_usd = cost_usd if cost is None else (cost_usd or 0.0) + cost
+    return SpentSoFar(usage, cost_usd, is_whole)
+
+
+def cost_of(summary: Summary, catalog: Catalog) -> str:
+    """What a session in a list has cost: `$0.0123`; empty where no price is known."""
+    cost_usd, is_whole = None, True
+    for paid in summary.paid:
+        row = catalog.deployments.get(paid.deployment)
+        prices = profile_for(row, paid.model).prices if row is not None else None
+        if prices is None or paid.usage.is_unknown:
+            is_whole = is_whole and bool(row is not None and row.local)
+        else:
+            cost_usd = (cost_usd or 0.0) + prices.cost_usd(paid.usage)
+    return "" if cost_usd is None else f"{'' if is_whole else '≥'}${cost_usd:.2f}" if cost_usd >= 10 else f"${cost_usd:.4f}"
 
 
 def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str:

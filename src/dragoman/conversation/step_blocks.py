@@ -56,14 +56,15 @@ def _said(parts: Iterable[Part]) -> list[Any]:
     return said
 
 
-def call_block(id: str, answer: str, step: ToolCallStep) -> ViewEvent:
+def call_block(id: str, answer: str, step: ToolCallStep, folder: str = "") -> ViewEvent:
+    """`folder`: the workspace; paths inside it are written as from there."""
     data = _place(step) | {"answer": answer, "call_id": step.call.id, "name": step.call.name, "arguments": step.call.arguments}
     data |= {"outcome": step.outcome, "outside": step.outside, "started_ms": step.started_ms, "changed": list(step.changed)}
     if step.has_result:
         data |= {"finished_ms": step.finished_ms, "display": step.display, "output": step.output} | _attached(step.content)
         data |= _of_command(step)
     data["result"] = result_words(step)
-    return ViewEvent(0, "call", id, title(step.call, outside=step.outside), state=_call_state(step), data=data)
+    return ViewEvent(0, "call", id, title(step.call, outside=step.outside, folder=folder), state=_call_state(step), data=data)
 
 
 def _call_state(step: ToolCallStep) -> ViewState:

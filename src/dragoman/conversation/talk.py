@@ -13,8 +13,6 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
-    from dragoman.loop.result import Result
-    from dragoman.loop.searching import WebSearchResult
 
 
 class Printing(Protocol):
@@ -74,10 +72,6 @@ class Talk(Protocol):
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Work other than a run that takes a while; errors are shown."""
-        ...
-
-    def count(self, spent: Result | WebSearchResult) -> None:
-        """Add to what the conversation has cost so far."""
         ...
 
     def show_progress(self, text: str) -> None:

@@ -78,7 +78,7 @@ def new_tls_context() -> ssl.SSLContext:
             context = _system_context()
         context.set_alpn_protocols(["http/1.1"])
     except OSError as error:  # ssl.SSLError is one
-        named = " or ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
+        named = say("http.or").join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
         reason = reason_of(error)
         if named:
             raise ConfigError(say("http.certificates_named_unreadable", names=named, reason=reason)) from error

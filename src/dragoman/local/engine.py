@@ -228,7 +228,11 @@ def unusable_reason() -> str:
         return say("local.processor", missing=missing)
     from importlib.util import find_spec
 
-    return "" if ENGINE in sys.modules or find_spec(ENGINE) is not None else say("local.engine_not_installed")
+    if ENGINE in sys.modules or find_spec(ENGINE) is not None:
+        return ""
+    from dragoman.base.installed import command_to_add
+
+    return say("local.engine_not_installed", command=command_to_add("local"))
 
 
 def import_engine() -> Any:

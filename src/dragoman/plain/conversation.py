@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
 from dragoman.conversation.questions import Questions
+from dragoman.conversation.spent_words import CostCount, was_broken_off
 from dragoman.loop.run import Run
 from dragoman.plain.dialog import Dialog
 from dragoman.plain.keys import Keyboard
@@ -30,14 +32,11 @@ from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Intent
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
-from dragoman.values.record import paid_usage
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
-    from dragoman.loop.result import Result
-    from dragoman.loop.searching import WebSearchResult
 
 EXIT_HUNG_UP = 129
 RECALLED_LINES = 60
@@ -49,9 +48,7 @@ class PlainConversation:
 
     def __init__(self, setup: Setup, by_line: LineQuestions, screen: Screen, copy: Output | None = None) -> None:
         self.screen = screen
-        self.usage = Usage()
-        self.cost_usd: float | None = None
-        self.cost_is_whole = True
+        self._spending = CostCount()
         """Whether the price of every run is known."""
         self.runs = 0
         self.may_retry = False
@@ -62,6 +59,7 @@ class PlainConversation:
         self._keyboard = Keyboard()
         self._signals = Signals(self._keyboard)
         self._report = TerminalReport(screen, copy)
+        self._report.folder = os.path.realpath(setup.workspace)
         dialog = Dialog(screen, self._keyboard, edit=self._edit, stop=self._stop)
         self._questions = Questions(
             dialog, self._report, lambda name: self.agent.tools.get(name), lambda tool, args: self.agent.approvals.view(tool, args)
@@ -89,8 +87,20 @@ class PlainConversation:
     def model(self) -> str:
         return f"{self.agent.provider.name}/{self.agent.model}"
 
+    @property
+    def usage(self) -> Usage:
+        return self._spending.of(self.agent).usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self._spending.of(self.agent).cost_usd
+
+    @property
+    def cost_is_whole(self) -> bool:
+        return self._spending.of(self.agent).is_whole
+
     async def _open_agent(self, setup: Setup) -> None:
-        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, opens_ports=True)
+        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, opens_ports=True, takes_another=True)
         self.agent, self._notices, self.setup = opened.agent, opened.notices, setup
         self.agent.approvals.on_ruling = self._take_ruling
 
@@ -99,7 +109,6 @@ class PlainConversation:
         before = self.agent
         await self._open_agent(setup)
         await close_agent(before)
-        self.usage, self.cost_usd, self.cost_is_whole = Usage(), None, True
         self.runs, self.may_retry = 0, False
         self._greet()
 
@@ -120,13 +129,12 @@ class PlainConversation:
             self._show_earlier()
 
     def _show_earlier(self) -> None:
-        """Show the resumed conversation, or the end of a long one. Tokens and cost are counted on from there."""
+        """Show the resumed conversation, or the end of a long one."""
         from dragoman.conversation.events import read_events
         from dragoman.conversation.pages.session_show import as_lines
 
         blocks = read_events(self.agent.history.entries)
         self.runs = sum(block.kind == "prompt" for block in blocks)
-        self._count_earlier_usage()
         lines = as_lines(blocks)
         if len(lines) > RECALLED_LINES:
             self.screen.message(
@@ -134,14 +142,9 @@ class PlainConversation:
             )
         for line in lines[-RECALLED_LINES:]:
             self.screen.line(line)
-
-    def _count_earlier_usage(self) -> None:
-        """Each at the prices of the model that was asked, if known."""
-        paid_for = [entry for entry in self.agent.history.entries if any(paid_usage([entry]))]
-        known = [cost for entry in paid_for if (cost := self.agent.cost_usd([entry])) is not None]
-        self.usage = self.agent.history.usage
-        self.cost_usd = sum(known) if known else None
-        self.cost_is_whole = len(known) == len(paid_for)
+        self.may_retry = was_broken_off(self.agent)
+        if self.may_retry:
+            self.screen.message(say("conversation.broken_off"), "yellow")
 
     def _talk(self) -> int:
         interrupted = False
@@ -267,15 +270,6 @@ class PlainConversation:
         self._report.end(result)
         self.runs += 1
         self.may_retry = result.exit_code != 0
-        self.count(result)
-
-    def count(self, spent: Result | WebSearchResult) -> None:
-        """Add to what the conversation has cost so far."""
-        self.usage += spent.usage
-        if spent.cost_usd is None:
-            self.cost_is_whole = False
-        elif spent.requests:
-            self.cost_usd = (self.cost_usd or 0.0) + spent.cost_usd
 
     def _take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
         """Implements approvals.OnRuling. What was refused or ran is shown with its call."""

@@ -58,6 +58,8 @@ class TerminalReport:
     def __init__(self, screen: Screen, copy: Output | None = None) -> None:
         self._screen = screen
         self._copy = copy
+        self.folder = ""
+        """The workspace: paths inside it are written as from there."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held: list[TurnEvent] | None = None
         self._calls: dict[str, ToolCall] = {}
@@ -172,7 +174,7 @@ class TerminalReport:
         if call is None or event.state != "executing":
             return
         output = event.progress_line or event.output_delta.strip().rpartition("\n")[2]
-        self._screen.transient_line(say("call_running", title=call_lines.title(call), output=output))
+        self._screen.transient_line(say("call_running", title=call_lines.title(call, folder=self.folder), output=output))
 
     def _show_result(self, event: ToolCallFinished) -> None:
         call = self._calls.pop(event.call_id, None)
@@ -191,7 +193,7 @@ class TerminalReport:
             outcome, style = say("call_ended_oddly", what=words), "yellow"
         else:
             outcome, style = say("call_done", what=words), ""
-        text = say("call_ended", title=call_lines.title(event.as_run(call), outside=event.outside), outcome=outcome)
+        text = say("call_ended", title=call_lines.title(event.as_run(call), outside=event.outside, folder=self.folder), outcome=outcome)
         self._screen.line(text if style else fit(text, self._screen.columns - 1), style)
         self._show_told(result, event.output_file)
 
@@ -223,7 +225,7 @@ class TerminalReport:
         if work.take(event.event):
             self._finish_transient()
             words = " · ".join(filter(None, (work.now, work.counts)))
-            self._screen.transient_line(say("call_running", title=call_lines.title(call), output=words))
+            self._screen.transient_line(say("call_running", title=call_lines.title(call, folder=self.folder), output=words))
 
     # --- answers
 

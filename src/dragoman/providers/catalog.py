@@ -200,7 +200,7 @@ def _suggestion(name: str, names: Any) -> str:
     from dragoman.base.text import closest
 
     close = closest(name, names, 3)
-    return say("providers.did_you_mean", names=" or ".join(close)) if close else ""
+    return say("providers.did_you_mean", names=say("providers.or").join(close)) if close else ""
 
 
 def _suggested_field(message: str) -> str:

@@ -104,7 +104,7 @@ def retry_after_s(headers: Mapping[str, str], fault: ErrorBody, now: float | Non
 
 def _error(status: int, message: str, fault: ErrorBody, headers: Mapping[str, str], deployment: Deployment) -> ProviderError:
     kind, advice = _classify(status, " ".join((message, *fault.codes)), fault)
-    key = " or ".join((*deployment.key_env, *deployment.token_env)) or say("providers.the_key")
+    key = say("providers.or").join((*deployment.key_env, *deployment.token_env)) or say("providers.the_key")
     retryable = _asked_to_retry(status, headers)
     may_pass = kind in (RateLimited, Overloaded, ServerError) or retryable is True
     return kind(

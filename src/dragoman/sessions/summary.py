@@ -16,16 +16,7 @@ from dragoman.sessions.titles import own_words, title_of
 from dragoman.sessions.upgrade import Upgrader
 from dragoman.values.errors import InputError
 from dragoman.values.notes import is_note, is_setup, searched_for
-from dragoman.values.record import (
-    Configured,
-    Entry,
-    ModelChanged,
-    Said,
-    Started,
-    Titled,
-    fold,
-    usage_of,
-)
+from dragoman.values.record import Configured, Entry, ModelChanged, Said, Spent, Started, Titled, fold, paid_usage, usage_of
 from dragoman.values.usage import Usage
 
 KNOWN_FORMAT = 1
@@ -33,8 +24,17 @@ KNOWN_FORMAT = 1
 MAX_LINE_BYTES = 256 * 1024 * 1024
 """A longer line is not one of ours; it is skipped in pieces."""
 _PROMPT_COLUMNS = 400
+_LAST_COLUMNS = 200
 _TAIL_BYTES = 48
 """Enough of the last bytes read to recognise them: the end of a line with its checksum."""
+
+
+class Paid(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What one model of one service has used: requests are paid at the prices of whoever answered them."""
+
+    deployment: str
+    model: str
+    usage: Usage
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -70,6 +70,13 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The embedder's own name for it."""
     parent: str = ""
     """The session in which its agent was called."""
+    deployment: str = ""
+    """The service used last."""
+    paid: tuple[Paid, ...] = ()
+    """`usage`, by who answered."""
+    last_prompt: str = ""
+    """As `first_prompt`; empty if there was but one."""
+    last_answer: str = ""
 
     @property
     def is_understood(self) -> bool:
@@ -155,6 +162,9 @@ class _Fold:
         self._messages, self._entries, self._damaged = before.messages, before.entries, before.damaged
         self._last_seq = before.last_seq
         self._usage = before.usage
+        self._deployment = before.deployment
+        self._paid = {(each.deployment, each.model): each.usage for each in before.paid}
+        self._last_prompt, self._last_answer = before.last_prompt, before.last_answer
 
     def read(self, line: bytes) -> None:
         try:
@@ -174,11 +184,15 @@ class _Fold:
         self._started_ms = self._started_ms or entry.timestamp_ms
         self._updated_ms = max(entry.timestamp_ms, self._updated_ms)  # a fork is newer than the entries it copied
         self._usage += usage_of(entry) or Usage()
+        for paid_model, usage in paid_usage((entry,)):
+            payer = (entry.deployment if isinstance(entry, Spent) else "") or self._deployment, paid_model
+            self._paid[payer] = self._paid.get(payer, Usage()) + usage
         match entry:
             case Started():
                 self._started = entry
-            case Configured(model=model) | ModelChanged(model=model):
+            case Configured(model=model, deployment=deployment) | ModelChanged(model=model, deployment=deployment):
                 self._model = model or self._model
+                self._deployment = deployment or self._deployment
             case Titled(title=title):
                 self._given_title = title_of(title)
                 self._collect(entry.seq, "title", title)
@@ -198,8 +212,12 @@ class _Fold:
         self._messages += 1
         self._model = entry.model or self._model
         if role == "user" and not self._first_prompt and text.strip():
-            self._first_prompt = fit(one_line(text.lstrip()[: _PROMPT_COLUMNS * 8]), _PROMPT_COLUMNS)
+            self._first_prompt = _shown(text, _PROMPT_COLUMNS)
             self._title = title_of(text)
+        elif role == "user" and text.strip():
+            self._last_prompt = _shown(text, _LAST_COLUMNS)
+        elif role == "assistant" and text.strip():
+            self._last_answer = _shown(text, _LAST_COLUMNS)
         self._collect(entry.seq, role, text)
 
     @property
@@ -233,4 +251,12 @@ class _Fold:
             has_given_title=bool(self._given_title),
             key=before.key if head is None else head.key,
             parent=before.parent if head is None else head.parent,
+            deployment=self._deployment,
+            paid=tuple(Paid(deployment, model, usage) for (deployment, model), usage in self._paid.items()),
+            last_prompt=self._last_prompt,
+            last_answer=self._last_answer,
         )
+
+
+def _shown(text: str, columns: int) -> str:
+    return fit(one_line(text.lstrip()[: columns * 8]), columns)

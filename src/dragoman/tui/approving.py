@@ -61,7 +61,7 @@ class LiveApproval(CallApproval):
         self._show_reading()
         self._live.ask_about(lambda columns: choices(question, columns))
         if kind == "edit":
-            self._live.subject = Folded(call_in_words(self._call), call=CallCell(self._call, display=self._intent.preview))
+            self._live.subject = Folded(call_in_words(self._call, self._workspace), call=CallCell(self._call, display=self._intent.preview))
 
     async def _handle_key(self, key: str) -> Allow | Deny | None:
         if key == "v" and self._kind == "edit":

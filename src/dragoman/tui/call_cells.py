@@ -70,6 +70,8 @@ class CallCell(msgspec.Struct, frozen=True):
     """Its command ran outside the sandbox."""
     is_marked: bool = False
     """The one of several that a key is meant for."""
+    folder: str = ""
+    """The workspace: paths inside it are written as from there."""
 
 
 def finish(cell: CallCell, event: ToolCallFinished, seconds: float) -> CallCell:
@@ -229,7 +231,7 @@ def _looks(reads: Sequence[CallCell]) -> Line:
     spans: list[Span] = []
     for name, cells in by_name.items():
         spans += [Span(" · ", "dim")] if spans else []
-        objects = [visible(one_line(call_in_words(cell.call), _TITLE_CHARS)).removeprefix(name).strip() for cell in cells]
+        objects = [visible(one_line(call_in_words(cell.call, cell.folder), _TITLE_CHARS)).removeprefix(name).strip() for cell in cells]
         counted = {each: objects.count(each) for each in objects if each}
         shown = ", ".join(each if count == 1 else f"{each} ×{count}" for each, count in counted.items())
         spans.append(Span(f"{name} {shown}".strip()))
@@ -273,13 +275,13 @@ def _sign(cell: CallCell) -> Span:
 
 
 def _title(cell: CallCell, columns: int) -> Line:
-    words = visible(one_line(call_in_words(cell.call), max(_TITLE_CHARS, columns)))
+    words = visible(one_line(call_in_words(cell.call, cell.folder), max(_TITLE_CHARS, columns)))
     command, _ = highlight(words, "shell" if words.startswith("$ ") else "")
     return (_sign(cell), *command)
 
 
 def _whole_title(cell: CallCell) -> Line:
-    return line(visible(" ↵ ".join(call_in_words(cell.call).strip().split("\n"))), "strong")
+    return line(visible(" ↵ ".join(call_in_words(cell.call, cell.folder).strip().split("\n"))), "strong")
 
 
 def _time(cell: CallCell) -> Line:

@@ -64,6 +64,8 @@ class RunningCalls:
         self._marked = ""
         self.find_tool: Callable[[str], object | None] | None = None
         """The tool of that name, which may know how long its calls may take."""
+        self.folder = ""
+        """The workspace."""
         self._looked: list[CallCell] = []
         """Calls that only looked at something and are done: those that follow each other stand on one line."""
         self.folded: list[Folded] = []
@@ -81,7 +83,7 @@ class RunningCalls:
     @property
     def next_title(self) -> str:
         """The title of the first call that waits."""
-        return next((call_in_words(cell.call) for cell in self._open.values() if cell.state == "waiting"), "")
+        return next((call_in_words(cell.call, cell.folder) for cell in self._open.values() if cell.state == "waiting"), "")
 
     @property
     def command_id(self) -> str:
@@ -117,7 +119,7 @@ class RunningCalls:
     def add(self, call: ToolCall) -> None:
         tool = self.find_tool(call.name) if self.find_tool is not None else None
         limit_s = tool.time_limit_s(jsontext.decode_object(call.arguments) or {}) if isinstance(tool, RunShell) else 0.0
-        self._open[call.id] = CallCell(call, limit_s=limit_s)
+        self._open[call.id] = CallCell(call, limit_s=limit_s, folder=self.folder)
 
     def update(self, event: ToolCallUpdated) -> None:
         cell = self._open.get(event.call_id)
@@ -148,7 +150,7 @@ class RunningCalls:
     def at_work(self) -> list[tuple[str, str, str]]:
         """The subagents under way, as they stand on the screen: the id of the call, its title, and what it does."""
         return [
-            (call_id, call_in_words(cell.call), " · ".join(filter(None, (work.now, work.counts))))
+            (call_id, call_in_words(cell.call, cell.folder), " · ".join(filter(None, (work.now, work.counts))))
             for call_id, cell in self._open.items()
             if (work := self._inner.get(call_id)) is not None
         ]
@@ -181,7 +183,7 @@ class RunningCalls:
         if event.output_file:  # the model was given a part of it
             cell = msgspec.structs.replace(cell, line_count=max(_count_lines(event.output_file), cell.line_count))
         kept = msgspec.structs.replace(cell, output=cell.output[:_FOLDED_CHARS])
-        self._keep(Folded(call_in_words(cell.call), call=kept, path=event.output_file))
+        self._keep(Folded(call_in_words(cell.call, cell.folder), call=kept, path=event.output_file))
         if cell.call.name in call_cells.READS and cell.state == "done":
             self._looked.append(cell)
             return self.take_looks(columns) if len(self._looked) >= _MOST_LOOKS else []

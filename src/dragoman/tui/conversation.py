@@ -16,6 +16,7 @@ from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
 from dragoman.conversation.command_pages import menu_rows
 from dragoman.conversation.questions import Intend, Questions
+from dragoman.conversation.spent_words import CostCount, was_broken_off
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
@@ -32,7 +33,7 @@ from dragoman.tui.elsewhere import FromElsewhere
 from dragoman.tui.facts import StatusFacts
 from dragoman.tui.file_commands import FileCommandIndex
 from dragoman.tui.first import FirstFrame, hand_over
-from dragoman.tui.greeting import SpentSoFar, greet
+from dragoman.tui.greeting import greet
 from dragoman.tui.history import PromptHistory
 from dragoman.tui.layout import lay_out, most_rows, question_rows
 from dragoman.tui.line import Line, Span, line
@@ -58,8 +59,6 @@ from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
-    from dragoman.loop.result import Result
-    from dragoman.loop.searching import WebSearchResult
 
 
 _DRAFT_ROWS = 3
@@ -73,7 +72,7 @@ class LiveConversation:
         self.setup = setup
         self.runs = 0
         self.may_retry = False
-        self.spent = SpentSoFar()
+        self._spending = CostCount()
         self._beside: set[asyncio.Task[None]] = set()
         self._facts = StatusFacts()
         self._first = first
@@ -87,6 +86,7 @@ class LiveConversation:
         self._view.on_steered = lambda text: self._sending.show(text, within=True)
         self.canvas.before_frame = self._view.catch_up
         self._view.attempts = setup.config.retry.attempts
+        self._view.calls.folder = os.path.realpath(setup.workspace)
         self._view.calls.find_tool = lambda name: self.agent.tools.get(name)
         self.store = FileStore(setup.places.sessions)
         self._in_files = FileCommandIndex()
@@ -130,15 +130,15 @@ class LiveConversation:
 
     @property
     def usage(self) -> Usage:
-        return self.spent.usage
+        return self._spending.of(self.agent).usage
 
     @property
     def cost_usd(self) -> float | None:
-        return self.spent.cost_usd
+        return self._spending.of(self.agent).cost_usd
 
     @property
     def cost_is_whole(self) -> bool:
-        return self.spent.is_whole
+        return self._spending.of(self.agent).is_whole
 
     @property
     def last_answer(self) -> str:
@@ -148,9 +148,6 @@ class LiveConversation:
         if self.setup.config.ui.title:
             title = next((entry.title for entry in reversed(self.agent.history.entries) if isinstance(entry, Titled)), "")
             self.canvas.terminal.set_title(" · ".join(filter(None, (title, os.path.basename(self.setup.workspace), "dragoman"))))
-
-    def count(self, spent: Result | WebSearchResult) -> None:
-        self.spent = self.spent.plus(spent)
 
     def note_context(self) -> None:
         self._facts.look(self.agent)
@@ -165,7 +162,9 @@ class LiveConversation:
 
     async def _open_agent(self, setup: Setup) -> None:
         setup = msgspec.structs.replace(setup, pause=self._pause.sleep)
-        opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, waits=False, opens_ports=True)
+        opened = await open_agent(
+            setup, ask=self._questions.ask, ask_user=self._questions.ask_user, waits=False, opens_ports=True, takes_another=True
+        )
         self.agent, self._notices = opened.agent, opened.notices
         if (servers := self.agent.beside.get("mcp")) is not None:
             servers.on_notice = self._note_of_servers
@@ -203,8 +202,14 @@ class LiveConversation:
             await self._turns.end()
 
     def _greet(self) -> None:
+        self.may_retry = False
         before = greet(self, self._notices)
-        self.runs, self.spent = before.runs, before.spent
+        self.runs = before.runs
+        if self.setup.options.resume is not None:
+            self.may_retry = was_broken_off(self.agent)
+            if self.may_retry:
+                self.screen.message(say("conversation.broken_off"), "yellow")
+                self.canvas.part()
         self._view.calls.folded[:] = before.folded
         self._view.last_answer = before.last_answer
         self._facts.look(self.agent)
@@ -363,7 +368,6 @@ class LiveConversation:
         self._view.end(result)
         self.runs += 1
         self.may_retry = result.exit_code != 0
-        self.count(result)
         self._facts.look(self.agent)
         if result.duration_ms > LONG_S * 1000:
             self._notify(say("conversation.done"))
@@ -409,7 +413,6 @@ class LiveConversation:
         before = self.agent
         await self._open_agent(setup)
         await close_agent(before)
-        self.may_retry = False
         self._greet()
 
     def change_model(self, name: str) -> None:

@@ -10,7 +10,7 @@ from dragoman.base.private import create_file, make_directory, open_file, write_
 MOST = 2_000
 _READ_BYTES = 2_000_000
 _PROMPT_CHARS = 50_000
-"""A longer prompt is not kept: it was pasted."""
+"""A longer prompt is not kept for later conversations: it was pasted."""
 
 
 class PromptHistory:
@@ -32,9 +32,10 @@ class PromptHistory:
         return self._prompts
 
     def add(self, prompt: str) -> None:
-        if prompt.strip() and (not self.prompts or self.prompts[-1] != prompt) and len(prompt) <= _PROMPT_CHARS:
+        if prompt.strip() and (not self.prompts or self.prompts[-1] != prompt):
             self.prompts.append(prompt)
-            self._write(prompt)
+            if len(prompt) <= _PROMPT_CHARS:
+                self._write(prompt)
         self._at = len(self.prompts)
 
     def earlier(self, draft: str) -> str | None:

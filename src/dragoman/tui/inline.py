@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dragoman.base.visible import is_hidden
+from dragoman.tui.formula import find_formula, may_become_one
 from dragoman.tui.line import Line, Span
 
 REACH = 1_000
@@ -19,7 +20,7 @@ REACH = 1_000
 BREAK = Span("\n")
 """A line break that the text asks for."""
 
-_SPECIAL = re.compile(r"[\\`*_~\[\]!<&\n]|  +|https?://")
+_SPECIAL = re.compile(r"[\\`*_~\[\]!<&\n$]|  +|https?://")
 _RUN = re.compile(r"\*+|_+|~+|`+")
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _TARGET = re.compile(r"\(\s*(<[^<>\n]*>|[^\s()<][^\s()]*(?:\([^\s()]*\)[^\s()]*)*|)(?:\s+(\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)")
@@ -131,7 +132,9 @@ class _Parser:
             case " ":
                 return self._put(Span(" "), len(sign))
             case "\\":
-                return self._take_escaped()
+                return self._take_formula() or self._take_escaped()
+            case "$":
+                return self._take_formula() or self._take_dollar()
             case "`":
                 return self._take_code()
             case "*" | "_" | "~":
@@ -154,7 +157,17 @@ class _Parser:
             end += 1
         return not self._is_unsure(end) and self._put(BREAK, end - self._at)
 
+    def _take_formula(self) -> bool:
+        if (found := find_formula(self._text, self._at)) is None or self._is_unsure(self._at + found.size):
+            return False
+        return self._put(Span(found.shown), found.size)
+
+    def _take_dollar(self) -> bool:
+        return (self._is_whole or not may_become_one(self._text, self._at)) and self._put(Span("$"), 1)
+
     def _take_escaped(self) -> bool:
+        if not self._is_whole and self._text[self._at + 1 : self._at + 2] in ("(", "[") and may_become_one(self._text, self._at):
+            return False
         following = self._text[self._at + 1 : self._at + 2]
         if not following and not self._is_whole:
             return False

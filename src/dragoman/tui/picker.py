@@ -16,6 +16,10 @@ from dragoman.words import say
 T = TypeVar("T")
 
 _LEAST = 12
+_ENOUGH = 24
+"""With this many columns a title can be told from another."""
+_NOTE_SHARE = 4
+"""Notes take no more than this part of the window."""
 _GAP = "  "
 _DOT = " · "
 _NUMBER = re.compile(r"[$≥]?[\d.,]+%?|\[\d+\]|\$?[\d.]+[kM]")
@@ -30,7 +34,7 @@ class PickerItem(NamedTuple):
     found_by: str = ""
     """More words that find it."""
     note: str = ""
-    """Shown under the list while it is chosen."""
+    """Shown under the list while it is chosen, each line in a row."""
 
 
 class ItemsOnDemand(Sequence[PickerItem], Generic[T]):
@@ -65,10 +69,13 @@ class Picker:
         actions: Mapping[str, Callable[[str], object]] | None = None,
         empty: str = "",
         yielding: int = 0,
+        spare: Sequence[int] = (),
         always: Sequence[str] = (),
     ) -> None:
-        """`yielding`: the column that is cut where all of them do not fit. `always`: actions that work with nothing to take, too."""
+        """`yielding`: the column that is cut where all of them do not fit. `spare`: columns that are left out before it is cut to little,
+        in this order. `always`: actions that work with nothing to take, too."""
         self._always = always
+        self._spare = spare
         self._asked: tuple[str, Composer, Callable[[str], object]] | None = None
         self._title = title
         self._head: Sequence[Line] = ()
@@ -129,12 +136,13 @@ class Picker:
         self.caret = (len(head), width(f"{label} {visible(before)}"))
         head.append((Span(f"{label} ", "accent"), Span(visible(before)), Span(visible(under), "caret"), Span(visible(after[1:]))))
         note = self._found[self._chosen].note if self._found else ""
+        notes = [fit(line(visible(each), "dim"), columns) for each in note.split("\n")[: max(rows // _NOTE_SHARE, 1)]] if note else []
         keys = wrap(line(self.hint, "warn"), columns) if self.hint else _key_rows(self._keys, columns)
-        self._page = max(rows - len(head) - 2 - len(keys) - bool(note), 1)
+        self._page = max(rows - len(head) - 2 - len(keys) - len(notes), 1)
         top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
         shown = self._found[top : top + self._page]
         body = self._table(shown, top, columns) or wrap(line(self._nothing(), "dim"), columns)
-        foot = [*([line(visible(note), "dim")] if note else []), *keys]
+        foot = [*notes, *keys]
         return [*head, EMPTY, *body, *([EMPTY] * (self._page - len(body))), *foot]
 
     def _nothing(self) -> str:
@@ -146,6 +154,10 @@ class Picker:
         texts = [[visible(cell) for cell in each.cells] for each in shown]
         count = max(map(len, texts))
         widths = [max((width(row[at]) for row in texts if at < len(row)), default=0) for at in range(count)]
+        for at in sorted(self._left_out(widths, columns), reverse=True):
+            texts = [[*row[:at], *row[at + 1 :]] for row in texts]
+            del widths[at]
+        count = len(widths)
         room = columns - 2 - len(_GAP) * (count - 1) - sum(widths)
         if room < 0:
             at = min(self._yielding, count - 1)
@@ -166,6 +178,16 @@ class Picker:
                 spans.append(Span(text + missing + _GAP if at < len(row) - 1 else text, style))
             rows.append(tuple(spans))
         return rows
+
+    def _left_out(self, widths: Sequence[int], columns: int) -> list[int]:
+        """The columns for which there is no room beside enough of the one that yields."""
+        gone: list[int] = []
+        for at in (each for each in self._spare if each < len(widths)):
+            kept = [min(wide, _ENOUGH) if number == self._yielding else wide for number, wide in enumerate(widths) if number not in gone]
+            if sum(kept) + len(_GAP) * (len(kept) - 1) <= columns - 2:
+                break
+            gone.append(at)
+        return gone
 
     # --- keys
 

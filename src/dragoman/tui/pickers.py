@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dragoman.tui.talk import LiveTalk
 
 MILLION = 1_000_000
+_MOST_NAMED = 8
+"""So many of the prompts that a rewind took back are named."""
 
 
 # --- models
@@ -98,10 +100,15 @@ def pick_prompt(conversation: LiveTalk) -> None:
     def go_back(key: str, *, files: bool) -> None:
         at = next(number for number, entry in enumerate(entries) if entry.seq == int(key))
         prompt = entries[at]
+        undone = [each for each in said if each.seq >= prompt.seq]
         changed = conversation.agent.rewind(entries[at - 1].seq, files=files)
         for path in changed:
             conversation.screen.message(say("undo_restored", path=path_inside(path, conversation.setup.workspace)))
-        conversation.screen.message(say("conversation.rewound"), "yellow")
+        conversation.screen.message(say("conversation.rewound_from", count=len(undone)), "yellow")
+        for each in undone[:_MOST_NAMED]:
+            conversation.screen.message(say("conversation.rewound_prompt", prompt=one_line(each.message.said, 200)), "dim")
+        if len(undone) > _MOST_NAMED:
+            conversation.screen.message(say("conversation.rewound_more", count=len(undone) - _MOST_NAMED), "dim")
         conversation.canvas.part()
         conversation.note_context()
         if isinstance(prompt, Said):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from dragoman.app.setup import catalog_of
 from dragoman.base.clock import now_ms
 from dragoman.base.lock import files_held_by_others
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
 from dragoman.conversation.pages.session_list import age
 from dragoman.conversation.pages.sessions_slash import open_named
+from dragoman.conversation.spent_words import cost_of
 from dragoman.sessions.lock import hold_lock
 from dragoman.sessions.projects import scan_directory, session_id_of
 from dragoman.tui.calls import Folded
@@ -61,6 +64,7 @@ class SessionPicker:
                 "ctrl-y": self._undo,
             },
             empty=say("conversation.sessions_none"),
+            spare=(2, 3, 5),
             always=("tab", "ctrl-s"),
         )
 
@@ -84,9 +88,15 @@ class SessionPicker:
         rows = [each for each in found if each.session_id != here and not each.parent]
         used = _in_use(rows)
         is_everywhere = self._scope == "all"
-        return ItemsOnDemand(
-            rows, lambda each: _own_item(each, now, counted, is_everywhere=is_everywhere, use=_use_words(each, used) if used else None)
-        )
+        titles = Counter(each.title or each.first_prompt for each in rows)
+        catalog = catalog_of(self._conversation.setup)
+
+        def item_of(each: Summary) -> PickerItem:
+            is_one = titles[each.title or each.first_prompt] == 1
+            words = _use_words(each, used) if used else None
+            return _own_item(each, now, counted, cost_of(each, catalog), is_everywhere=is_everywhere, is_one=is_one, use=words)
+
+        return ItemsOnDemand(rows, item_of)
 
     # --- what keys do
 
@@ -211,7 +221,11 @@ class SessionPicker:
         def search() -> bool:
             hits = self._store.search(self._picker.filter, None if self._scope == "all" else self._workspace)
             now = now_ms()
-            rows = [_own_item(hit.summary, now, {}, is_everywhere=self._scope == "all", note=one_line(hit.excerpt, 200)) for hit in hits]
+            catalog, is_everywhere = catalog_of(self._conversation.setup), self._scope == "all"
+            rows = [
+                _own_item(hit.summary, now, {}, cost_of(hit.summary, catalog), is_everywhere=is_everywhere, note=one_line(hit.excerpt, 200))
+                for hit in hits
+            ]
             self._picker.set_title(say("conversation.sessions_found", text=self._picker.filter))
             self._picker.set_choices(rows, keep_filter=False)
             return True
@@ -267,28 +281,46 @@ def _use_words(found: Summary, used: frozenset[str]) -> str:
 
 
 def _own_item(
-    found: Summary, now: int, counted: dict[int, str], *, is_everywhere: bool, note: str = "", use: str | None = None
+    found: Summary,
+    now: int,
+    counted: dict[int, str],
+    cost: str,
+    *,
+    is_everywhere: bool,
+    is_one: bool = True,
+    note: str = "",
+    use: str | None = None,
 ) -> PickerItem:
-    """`use`: the words for its last column, which is there where one of the list is in use.
+    """`is_one`: no other of the list has its title. `use`: the words for its last column, which is there where one of the list is in use.
 
     Titles and prompts of a summary are single lines; the list escapes hidden characters in those rows that it shows.
     """
     if found.messages not in counted:
         counted[found.messages] = say("conversation.messages", count=found.messages)
     where = (shorten_home(found.workspace),) if is_everywhere else ()
+    title = found.title or found.first_prompt
     return PickerItem(
         found.session_id,
         (
-            found.title or found.first_prompt,
+            title if is_one else f"{title} · {found.last_prompt or found.session_id}",
             age(now - found.updated_ms),
             counted[found.messages],
             found.model.rpartition("/")[2],
+            cost,
             *where,
             *(() if use is None else (use,)),
         ),
-        f"{found.session_id} {found.first_prompt} {found.imported_from}",
-        note or found.first_prompt,
+        f"{found.session_id} {found.first_prompt} {found.last_prompt} {found.imported_from}",
+        note or _preview(found, cost),
     )
+
+
+def _preview(found: Summary, cost: str) -> str:
+    """How it began, how it ended, and what it is."""
+    said = [f"› {each}" for each in dict.fromkeys((found.first_prompt, found.last_prompt)) if each]
+    service = f"{found.deployment}/{found.model}" if found.deployment and "/" not in found.model else found.model
+    about = " · ".join(filter(None, (found.session_id, service, cost, shorten_home(found.workspace))))
+    return "\n".join([*said, *([f"  {found.last_answer}"] if found.last_answer else []), about])
 
 
 def _foreign_item(found: ForeignSession, now: int) -> PickerItem:

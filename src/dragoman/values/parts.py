@@ -94,8 +94,8 @@ _MAIN_ARGUMENTS = ("file_path", "path", "pattern", "query", "url", "question", "
 """Arguments that say what a call is about, the most telling first."""
 
 
-def call_in_words(call: ToolCall) -> str:
-    """`read_file src/a.py`, `$ make test`. Neither truncated nor escaped."""
+def call_in_words(call: ToolCall, folder: str = "") -> str:
+    """`read_file src/a.py`, `$ make test`. Neither truncated nor escaped. Paths inside `folder` are written as from there."""
     args = call.args
     if args is None:
         return f"{call.name} {call.arguments}"
@@ -105,7 +105,15 @@ def call_in_words(call: ToolCall) -> str:
     if call.name == "task" and args.get("agent"):
         return f"task {args['agent']}: {args.get('description') or args.get('prompt') or ''}"
     found = [args[name] for name in _MAIN_ARGUMENTS if args.get(name)][:2]
-    return " ".join([call.name, *(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found)])
+    told = (", ".join(_from(folder, str(item)) for item in each) if isinstance(each, list) else _from(folder, str(each)) for each in found)
+    return " ".join([call.name, *told])
+
+
+def _from(folder: str, path: str) -> str:
+    if not folder or not path.startswith(folder):
+        return path
+    inside = path[len(folder.rstrip("/")) :]
+    return "." if inside in ("", "/") else inside[1:] if inside.startswith("/") else path
 
 
 def append_to_last_text(parts: Sequence[Part], text: str, separator: str = "\n\n") -> tuple[Part, ...]:

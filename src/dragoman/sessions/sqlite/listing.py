@@ -15,6 +15,7 @@ from dragoman.sessions.sqlite.database import Database
 from dragoman.sessions.sqlite.journal import read_lines_of
 from dragoman.sessions.sqlite.opening import is_not_writable
 from dragoman.sessions.summary import SpokenText, Summary, sum_up
+from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -83,7 +84,8 @@ def _rows(connection: Connection, path: str, project: str | None, session_ids: S
 
 def _decode(stored: bytes | None) -> Summary | None:
     try:
-        return _summary_decoder.decode(stored) if stored is not None else None
+        found = _summary_decoder.decode(stored) if stored is not None else None
+        return found if found is None or found.paid or found.usage == Usage() else None  # kept by an earlier version
     except (msgspec.DecodeError, TypeError, UnicodeError):
         return None  # folded again from the lines
 

@@ -85,7 +85,11 @@ TEXTS = {
     "conversation.rewound_to": "back to entry {seq}; the session's file keeps what came after it",
     "conversation.entry_number": "say the number of an entry; dragoman sessions show prints them, and so does /sessions show latest",
     "conversation.no_such_block": "the last answer has {count:code block|code blocks}",
-    "conversation.rewound": "back to before that prompt; the session's file keeps what came after it",
+    "conversation.broken_off": "The last run was broken off before its answer: /retry goes on with it.",
+    "conversation.rewound_from": "Back to before that prompt. {count:prompt is|prompts are} undone, with all that followed; the "
+    "model no longer sees:",
+    "conversation.rewound_prompt": "  ✗ {prompt}",
+    "conversation.rewound_more": "  … and {count} more",
     "conversation.of_window": "{percent}% of {window:,}",
     "conversation.context_title": "Next request: {tokens:token|tokens}",
     "conversation.context_keys": "type to filter · Enter reads · ^X drops a result, or brings it back · ^K keeps it · "

@@ -2,6 +2,7 @@
 
 TEXTS = {
     # --- no answer came
+    "http.or": " or ",
     "http.proxy_login": "the proxy {proxy} refused the connection ({reason}); it needs a user and password: "
     "{scheme}://user:password@host:port",
     "http.proxy_wrong_login": "the proxy {proxy} refused the connection (wrong user or password); put the right ones into its "

@@ -2,7 +2,7 @@
 
 TEXTS = {
     # --- the engine
-    "local.engine_not_installed": "the engine for local models is not installed; run pip install '.[local]' in your clone of Dragoman "
+    "local.engine_not_installed": "the engine for local models is not installed; this adds it: {command} "
     "(there is none for musl, as in Alpine Linux)",
     "local.engine_not_loaded": "the engine for local models cannot be loaded ({reason}); reinstall it with pip install "
     "--force-reinstall '.[local]' in your clone of Dragoman",

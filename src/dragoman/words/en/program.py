@@ -93,8 +93,31 @@ TEXTS = {
     "server_beside": "{server} is running; use it with --yes or -m {model}",
     "server_not_taken": "no key and no model is set (dragoman auth add SERVICE, or set one of {variables}); {offered}",
     "local_taken": "no key is set, so {title} answers, on this machine. It is a small model: good for a question about one file or "
-    "folder, often wrong, and not suited for work on code. For that, store a key with dragoman auth add, set one of {variables}, or start "
+    "folder, often wrong, and not suited for work on code. For that, store a key with dragoman auth add, set one of {variables}, "
+    "or start "
     "Ollama, llama.cpp, LM Studio or vLLM",
+    "ways_intro": "No model answers yet: no key is set or stored. Choose a way in:",
+    "ways_key": "paste a key",
+    "ways_key_about": "Anthropic, OpenAI, Gemini or another: it is told by how it begins, and kept for you alone in {folder}",
+    "ways_service": "choose a service",
+    "ways_service_about": "{count:service|services}, each with the page where it hands out keys",
+    "ways_server": "a server here",
+    "ways_server_about": "Ollama, LM Studio, llama.cpp or vLLM on this machine: start it, then press o",
+    "ways_model": "a small model",
+    "ways_model_about": "{title}: {size} to download, licence {licence}, needs no key and no network afterwards. Reads files and "
+    "answers simple questions about one; often wrong, and not suited for work on code",
+    "ways_model_engine": ". Its engine is not installed: m says how to add it",
+    "ways_leave": "leave",
+    "ways_question": "k key   s service   o server   m model   q leave   ? why",
+    "ways_why": "Dragoman sends your prompts, and what the model reads in this folder, to the model you choose, and to nobody else.\n"
+    "A key is what a service bills you by; it is never shown, nor sent anywhere but to that service.\n"
+    "In scripts a variable does the same (GEMINI_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY …), or dragoman auth add SERVICE; -m "
+    "names a model.",
+    "ways_paste": "Paste the key (it is not shown; Enter alone goes back): ",
+    "ways_whose_key": "Several services have keys that begin like this. Whose is it?",
+    "ways_which_service": "Number or name   b back",
+    "ways_no_server": "No server answers yet (Ollama at 127.0.0.1:11434, LM Studio at 1234, llama.cpp at 8080, vLLM at 8000; a "
+    "variable such as OLLAMA_BASE_URL names another address). Start one with a model in it, then press o again.",
     "local_offer": "No key is set (such as {variables}) or stored (dragoman auth add). A small model can answer on this machine: "
     "good for a question about one file or folder, often wrong.",
     "kept": 'saved model = "{model}" in {path}',

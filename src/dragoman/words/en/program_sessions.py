@@ -1,6 +1,7 @@
 """dragoman sessions."""
 
 TEXTS = {
+    "resumed_with_another": "this session used {model}, which is not available ({reason}); it goes on with {now} (/model takes another)",
     "resume_with_another": "this session used {model}, which is not available ({reason}); choose another model with -m",
     "come_back": "dragoman --resume {id} goes on from here",
     "recalled_end": "({count:line|lines} before this; dragoman sessions show {id} prints them all)",

@@ -1,6 +1,7 @@
 """The library: models, keys, and what services answer."""
 
 TEXTS = {
+    "providers.or": " or ",
     "providers.unknown_protocol": "unknown protocol {name!r}: it is none of the built-in ones, and no installed package has it ({reason})",
     "providers.unknown_provider": "the provider {name} cannot be loaded: {reason}",
     "providers.not_a_provider": "{name} made a {kind}, which is not a dragoman.Provider; inherit from that class",

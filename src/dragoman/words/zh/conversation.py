@@ -18,7 +18,7 @@ TEXTS = {
     "conversation.unreadable_words": "无法读懂这些词：{reason}",
     "conversation.compress_elsewhere": "请先打开它：/resume {id}，然后 /compress",
     "conversation.agree_with_yes": "此操作无法撤销；用 {line} --yes 表示同意",
-    "conversation.session_is_open": "此会话正在这里打开；请先离开，或用 /new 在别处继续",
+    "conversation.session_is_open": "此会话正在这里打开；请先退出，或用 /new 在别处继续",
     "conversation.stopped": "已停止",
     "conversation.asks": "Dragoman 有一个问题",
     "conversation.done": "Dragoman 已完成",
@@ -29,8 +29,8 @@ TEXTS = {
     "conversation.nothing_folded": "还没有折叠的内容",
     "conversation.paste_title": "粘贴 {number}",
     "conversation.search": "搜索：{text}",
-    "conversation.search_nothing": "没有匹配的历史提示",
-    "conversation.search_keys": "输入以搜索历史提示；再按 Ctrl-R 继续向前",
+    "conversation.search_nothing": "没有匹配的历史记录",
+    "conversation.search_keys": "输入文字以搜索历史记录；再按 Ctrl-R 继续向前",
     "conversation.viewer_place": "第 {number} 个，共 {count} 个",
     "conversation.viewer_lines": "第 {first}–{last} 行，共 {count} 行",
     "conversation.viewer_keys": "↑↓ PgUp PgDn 滚动 · ← → 其他内容 · q 返回",
@@ -73,19 +73,22 @@ TEXTS = {
     "conversation.rewound_to": "已回到条目 {seq}；会话文件保留之后的内容",
     "conversation.entry_number": "请写出条目的编号；dragoman sessions show 和 /sessions show latest 会打印",
     "conversation.no_such_block": "上一个回答有 {count:,} 个代码块",
-    "conversation.rewound": "已回到该提示之前；会话文件保留之后的内容",
+    "conversation.broken_off": "上一次运行在给出回答之前中断了：用 /retry 继续。",
+    "conversation.rewound_from": "已回到该提示之前。以下 {count} 条提示及其后的内容已撤销，模型不再看到：",
+    "conversation.rewound_prompt": "  ✗ {prompt}",
+    "conversation.rewound_more": "  ……以及另外 {count} 条",
     "conversation.keys_page": """Enter            发送；运行时：立即告知
 Tab, Alt-Enter   运行时：完成后发送
 Ctrl-J, \\ Enter  换行
-Up, Down         历史提示；Up 取回排队的提示
-Ctrl-R           搜索历史提示
+Up, Down         历史记录；Up 取回排队的提示
+Ctrl-R           搜索历史记录
 Ctrl-G           用 $EDITOR 编写
 Ctrl-V           粘贴剪贴板中的图片
 Ctrl-O           打开折叠的内容
 Shift-Tab        哪些操作无需询问
 Esc              停止运行；两次：回到较早的提示
-Ctrl-C           停止、清除、离开
-Ctrl-Z, Ctrl-D   挂起、离开
+Ctrl-C           停止、清除、退出
+Ctrl-Z, Ctrl-D   挂起、退出
 b, Ctrl-B        未输入内容时：正在运行的命令转入后台
 x, Down          停止多个调用中的这一个；选择下一个
 Enter, m         等待重试时：立即重试；换一个模型""",

@@ -1,6 +1,7 @@
 """The library: connections, proxies, certificates."""
 
 TEXTS = {
+    "http.or": " 或 ",
     "http.too_many_open": "此进程中打开的文件和连接太多；请同时运行更少的 agent，或允许更多（ulimit -n）",
     # --- no answer came
     "http.proxy_login": "代理 {proxy} 拒绝连接（{reason}）；它需要用户名和密码：{scheme}://user:password@host:port",

@@ -2,8 +2,7 @@
 
 TEXTS = {
     # --- the engine
-    "local.engine_not_installed": "没有安装本地模型的引擎；"
-    "请在您的 Dragoman 克隆中运行 pip install '.[local]'（没有用于 musl 的版本，如 Alpine Linux）",
+    "local.engine_not_installed": "没有安装本地模型的引擎；运行以下命令即可安装：{command}（没有用于 musl 的版本，如 Alpine Linux）",
     "local.engine_not_loaded": "无法加载本地模型的引擎（{reason}）；"
     "请在您的 Dragoman 克隆中用 pip install --force-reinstall '.[local]' 重新安装",
     "local.processor": "本地引擎需要支持 {missing} 的处理器，而本机不支持；请用在别处运行的服务器（ollama/、llamacpp/），或托管的模型",

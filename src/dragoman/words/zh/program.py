@@ -91,6 +91,27 @@ TEXTS = {
     "local_taken": "没有设置密钥，因此由在本机运行的 {title} 回答。它是一个小模型：适合关于单个文件或文件夹的问题，常常出错，"
     "不适合写代码。"
     "要写代码，请用 dragoman auth add 保存密钥，设置 {variables} 之一，或启动 Ollama、llama.cpp、LM Studio 或 vLLM",
+    "ways_intro": "还没有可用的模型：没有设置密钥，也没有保存过密钥。请选择一种方式：",
+    "ways_key": "粘贴密钥",
+    "ways_key_about": "Anthropic、OpenAI、Gemini 或其他服务：根据开头识别，只为您一人保存在 {folder}",
+    "ways_service": "选择服务",
+    "ways_service_about": "共 {count:,} 个服务，并列出各自领取密钥的网页",
+    "ways_server": "本机服务器",
+    "ways_server_about": "本机上的 Ollama、LM Studio、llama.cpp 或 vLLM：启动后按 o",
+    "ways_model": "小模型",
+    "ways_model_about": "{title}：需下载 {size}，许可证 {licence}，之后不需要密钥和网络。能读文件，回答关于单个文件的简单问题；常常出"
+    "错，不适合写代码",
+    "ways_model_engine": "。尚未安装它的引擎：按 m 查看安装方法",
+    "ways_leave": "退出",
+    "ways_question": "k 密钥   s 服务   o 服务器   m 小模型   q 退出   ? 说明",
+    "ways_why": "Dragoman 只会把您的提示以及模型在此文件夹中读到的内容发给您选择的模型，不会发给别人。\n"
+    "服务按密钥计费；密钥不会显示出来，也只会发给该服务。\n"
+    "在脚本中可以用环境变量（GEMINI_API_KEY、ANTHROPIC_API_KEY、OPENAI_API_KEY 等），或 dragoman auth add 服务名；用 -m 指定模型。",
+    "ways_paste": "请粘贴密钥（不会显示；直接按 Enter 返回）：",
+    "ways_whose_key": "有几个服务的密钥都这样开头。这是哪一个的？",
+    "ways_which_service": "输入编号或名称   b 返回",
+    "ways_no_server": "还没有服务器应答（Ollama 在 127.0.0.1:11434，LM Studio 在 1234，llama.cpp 在 8080，vLLM 在 8000；"
+    "OLLAMA_BASE_URL 等变量可以指定其他地址）。请启动一个带有模型的服务器，然后再按 o。",
     "local_offer": "没有设置密钥（例如 {variables}），也没有保存的密钥（dragoman auth add）。本机可以运行一个小模型："
     "适合关于单个文件或文件夹的问题，常常出错。",
     "kept": '已将 model = "{model}" 保存到 {path}',

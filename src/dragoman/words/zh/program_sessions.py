@@ -1,6 +1,7 @@
 """dragoman sessions."""
 
 TEXTS = {
+    "resumed_with_another": "此会话使用的是 {model}，它现在不可用（{reason}）；已改用 {now}（可用 /model 另选）",
     "resume_with_another": "此会话使用的是 {model}，它现在不可用（{reason}）；请用 -m 选择另一个模型",
     "come_back": "用 dragoman --resume {id} 从这里继续",
     "recalled_end": "（此前还有 {count:,} 行；dragoman sessions show {id} 会全部打印）",

@@ -4,9 +4,9 @@ TEXTS = {
     "no_terminal": '对话需要终端才能显示；只要一个回答时，请写 dragoman -p "您的要求"',
     "no_termios": '此系统不支持终端中的对话；只要一个回答时，请写 dragoman -p "您的要求"',
     "banner": "dragoman {version} · {model} · {workspace} · 批准方式：{mode}",
-    "banner_hint": "/help 列出命令；Ctrl-C 停止运行；Ctrl-D 离开",
+    "banner_hint": "/help 列出命令；Ctrl-C 停止运行；Ctrl-D 退出",
     "banner_notice": "⚠ {text}",
-    "again_leaves": "再按一次 Ctrl-C，或按 Ctrl-D 离开",
+    "again_leaves": "再按一次 Ctrl-C，或按 Ctrl-D 退出",
     "prompt_not_text": "您输入的不是 {encoding} 文本；没有发送任何内容",
     # --- a run in it
     "run_status": "{spent} · {seconds} 秒",

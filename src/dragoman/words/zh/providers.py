@@ -1,6 +1,7 @@
 """The library: models, keys, and what services answer."""
 
 TEXTS = {
+    "providers.or": " 或 ",
     "providers.no_search": "{deployment} 不能通过 Chat Completions 自行搜索；请用 responses/、gemini/ 或 anthropic/",
     "providers.unknown_protocol": "未知协议 {name!r}：它不是内置协议，也没有安装提供它的软件包（{reason}）",
     "providers.unknown_provider": "无法加载提供方 {name}：{reason}",

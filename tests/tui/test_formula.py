@@ -1,0 +1,66 @@
+"""Formulas are read as a person would write them in a line; money, code and variables of a shell stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.tui.formula import readable
+from dragoman.tui.inline import parse
+
+
+def shown(text: str) -> str:
+    return "".join(span.text for span in parse(text).spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("so $a^2 + b^2 = c^2$ holds", "so a² + b² = c² holds"),
+        (r"for $x_i \le n$, $n$ steps", "for xᵢ ≤ n, n steps"),
+        (r"\(\frac{a+b}{2}\) and \[\sum_{i=1}^{n} x_i = \sqrt{n}\]", "(a+b)/2 and ∑ᵢ₌₁ⁿ xᵢ = √n"),
+        (r"$$e^{i\pi} + 1 = 0$$", "e^(iπ) + 1 = 0"),
+        (r"$O(n \log n)$ in $\mathbb{R}^n$", "O(n log n) in ℝⁿ"),
+        (r"$\text{loss} = -\log p$", "loss = -log p"),
+        (r"$\sqrt[3]{x+1}$", "³√(x+1)"),
+    ],
+)
+def test_a_formula(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs $5 and $10, or $5/month",
+        "gain of $1.5k–$2k",
+        "$HOME/bin:$PATH is set",
+        "$foo_bar$ and $PATH$",
+        "US$ 5",
+        "from $5-$10",
+        "a $ b $ c",
+    ],
+)
+def test_what_is_none_stays_as_it_is(text: str) -> None:
+    assert shown(text) == text
+
+
+def test_code_stays_code() -> None:
+    assert shown("`$a^2$`") == "$a^2$"
+
+
+def test_money_holds_no_text_up() -> None:
+    assert parse("it costs $5 and then", is_whole=False).used == len("it costs $5 and then")
+
+
+@given(st.text(alphabet="$a1 ^_{}\\(frac)[]+-\n5.", max_size=60), st.integers(0, 60))
+def test_in_whatever_pieces_it_comes_the_same_is_shown(text: str, cut: int) -> None:
+    first = parse(text[:cut], is_whole=False)
+    begun = "".join(span.text for span in first.spans)
+    assert shown(text).startswith(begun) or "\n" in text
+
+
+@given(st.text(alphabet="ab^_{}\\frac sqrt[]", max_size=80))
+def test_whatever_is_written_is_read(text: str) -> None:
+    readable(text)

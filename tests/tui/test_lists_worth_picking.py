@@ -1,0 +1,117 @@
+"""Lists that tell one thing from another, figures that agree, and what a rewind took back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from program import Place, service
+from terminals import tmux
+
+pytestmark = pytest.mark.usefixtures("with_tmux")
+PRICES = "usage: fresh=2000 cache_read=500 output=40\n"
+
+
+def test_a_rewind_names_what_is_gone_and_paths_are_those_of_the_workspace(place: Place) -> None:
+    (place.work / "calc.py").write_text("x = 1\n")
+    read = json.dumps({"file_path": str(place.work / "calc.py")})
+    with service(f"call: read_file {read}\n---\ntext: One.\n---\ntext: Two.") as serving:
+        place.service = serving
+        with tmux(place, size=(40, 90)) as pane:
+            pane.expect("Ask, / for")
+            for prompt, answer in (("review it", "One."), ("and again", "Two.")):
+                pane.type(prompt)
+                pane.keys("Enter")
+                pane.expect(answer)
+            assert "● read_file calc.py  1 line" in pane.screen()
+            pane.type("/rewind")
+            pane.keys("Enter")
+            pane.expect("Back to before …")
+            pane.keys("Down")
+            pane.keys("Enter")
+            screen = pane.expect("2 prompts are undone")
+            pane.expect("✗ and again")
+            assert "✗ review it" in screen
+
+
+def test_sessions_are_told_apart_and_figures_agree(place: Place) -> None:
+    """The same title twice; what the last one cost is the same in the list, in its preview, in /usage, in /stats and headless."""
+    with service(f"{PRICES}text: First.\n---\n{PRICES}text: Second.\n---\n{PRICES}text: Third.\n---\n{PRICES}text: Fourth.") as serving:
+        place.service = serving
+        for more in ("the lexer", "the parser"):
+            assert place.ask("fix the bug").code == 0
+            done = place.run("-c", "-p", more, "--output-format", "json")
+            assert done.code == 0
+        told = json.loads(done.out)["stats"]["cost_usd"]
+        listed = json.loads(place.run("sessions", "list", "--output-format", "json").out)["sessions"]
+        assert [each["title"] for each in listed] == ["fix the bug"] * 2
+        with tmux(place, "-c", size=(40, 110)) as pane:
+            pane.expect("Ask, / for")
+            pane.type("/usage")
+            pane.keys("Enter")
+            cost = re.search(r"\$([\d.]+) · runs", pane.expect("so far"))
+            assert cost is not None
+            pane.type("/stats")
+            pane.keys("Enter")
+            assert f"${cost[1]}\n" in pane.expect("2 requests").replace(" \n", "\n")
+            pane.type("/new")
+            pane.keys("Enter")
+            pane.expect("Dragoman 0", count=2)
+            pane.type("/resume")
+            pane.keys("Enter")
+            screen = pane.expect("fix the bug · the parser")
+            assert "fix the bug · the lexer" in screen
+            assert screen.count(f"${cost[1]}") >= 2
+            assert "  Fourth." in screen
+            assert "anthropic/claude-opus-5" in screen
+        assert 0 < told < float(cost[1])
+
+
+def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:
+    with service("stall\n---\ntext: Back again.") as serving:
+        place.service = serving
+        with tmux(place, size=(30, 90)) as pane:
+            pane.expect("Ask, / for")
+            pane.type("long work")
+            pane.keys("Enter")
+            serving.expect(1)
+            os.kill(_program_of(place), signal.SIGKILL)
+        with tmux(place, "-c", size=(30, 90)) as pane:
+            pane.expect("was broken off before its answer")
+            pane.type("/retry")
+            pane.keys("Enter")
+            pane.expect("Back again.")
+
+
+def test_up_recalls_a_prompt_that_held_a_long_paste(place: Place) -> None:
+    with service("text: Read.") as serving:
+        place.service = serving
+        with tmux(place, size=(30, 90)) as pane:
+            pane.expect("Ask, / for")
+            pane.paste("\n".join(f"{number} {'x' * 80}" for number in range(100)))
+            pane.expect("[paste 1: 100 lines]")
+            for _ in range(6):
+                pane.paste("\n".join(f"{number} {'y' * 80}" for number in range(100)))
+            pane.expect("[paste 7: 100 lines]")
+            pane.keys("Enter")
+            pane.expect("Read.")
+            pane.keys("Up")
+            pane.expect("› [paste 1")
+
+
+def _program_of(place: Place) -> int:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                is_there = os.readlink(entry / "cwd") == str(place.work.resolve())
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if is_there and b"dragoman" in words and b"-m" in words and b"env" not in words[:1] and b"bash" not in words[0]:
+                return int(entry.name)
+    raise AssertionError("it does not run")
