@@ -67,6 +67,17 @@ def test_version_has_one_value() -> None:
     assert dragoman.__version__ == project["version"]
 
 
+# dragoman acp
+
+HELLO = b'{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}'
+
+
+def test_an_editor_is_greeted_before_the_program_is_loaded() -> None:
+    loaded = modules_loaded_by(f"from dragoman.acp import door, greeting; assert greeting.answer_hello({HELLO!r})")
+    assert {"json", "dragoman.words"} <= loaded
+    assert not loaded & (HEAVY - {"json", "re", "typing"}), sorted(loaded & HEAVY)
+
+
 # The first request
 
 # Lines are what is compiled and run, modules what is looked for: a module that grows costs as one that is added does.

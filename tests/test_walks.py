@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-WALKS = PAGE[PAGE.index("## Nine walks") : PAGE.index("## The rooms")]
+WALKS = PAGE[PAGE.index("## Ten walks") : PAGE.index("## The rooms")]
 FILES_OF_A_TURN, LINES_OF_A_TURN = 6, 1_500
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,35 @@ def test_a_command_and_a_prompt_typed_in_the_conversation(place: Place, serve: S
         assert shown.ended() == 0
     assert not_run("A command: may it run", trace) == []
     assert not_run("A prompt typed", trace) == []
+
+
+def test_a_prompt_from_an_editor(place: Place, serve: Serve, trace: Trace) -> None:
+    (place.work / "AGENTS.md").write_text("Be brief.\n")
+    serve(script(READ, "text: Done."))
+    process = place.start("acp", "-m", "anthropic/claude-opus-5", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def say(**message: Any) -> None:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+
+    def hear(id: int) -> Any:
+        for line in process.stdout:
+            message = json.loads(line)
+            if message.get("method") == "session/request_permission":
+                say(id=message["id"], result={"outcome": {"outcome": "selected", "optionId": "y"}})
+            elif message.get("id") == id:
+                return message["result"]
+
+    say(id=1, method="initialize", params={"protocolVersion": 1})
+    assert hear(1)["protocolVersion"] == 1
+    say(id=2, method="session/new", params={"cwd": str(place.work), "mcpServers": []})
+    session = hear(2)["sessionId"]
+    say(id=3, method="session/prompt", params={"sessionId": session, "prompt": [{"type": "text", "text": "hi"}]})
+    assert hear(3) == {"stopReason": "end_turn"}
+    assert process.communicate(timeout=60)[1] == b""
+    assert not_run("A prompt from an editor", trace) == []
 
 
 def test_a_tool_of_an_mcp_server(place: Place, serve: Serve, trace: Trace) -> None:
