@@ -129,6 +129,13 @@ def watched(browser: Browser, server: Serving, **options: Any) -> Iterator[Watch
     found.close()
 
 
+def settle(page: Page) -> None:
+    """Wait until what was asked for is there: the page says while it waits for something."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(page.locator("main").first).to_be_visible()
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
 def wait_until(holds: Any, what: str) -> None:
     until = time.monotonic() + 60
     while not holds():

@@ -129,9 +129,14 @@ class _Paid:
         if not whole:
             return
         scale = input_tokens / whole
-        edge = self._sizes.place_of(read_tokens / scale) if scale else 0
+        read = min(read_tokens / scale, whole) if scale else 0.0
+        edge = self._sizes.place_of(read)
         self._rates.add(0, read_rate * scale)
-        self._rates.add(edge, (new_rate - read_rate) * scale)
+        if edge < len(self._items):  # of the item at the edge a part was read
+            share = (read - self._sizes.up_to(edge)) / (self._in_view[edge] or 1)
+            at_edge = share * read_rate + (1 - share) * new_rate
+            self._rates.add(edge, (at_edge - read_rate) * scale)
+            self._rates.add(edge + 1, (new_rate - at_edge) * scale)
 
     def _move_to(self, seq: int) -> None:
         """Items that were said before this entry have come, and those that were taken out have gone."""

@@ -38,8 +38,8 @@ export function FilesView({ session, params }) {
 function Change({ session, change, narrow, open: first }) {
   const [open, setOpen] = useState(first);
   const kind = !change.before ? "made" : !change.after ? "removed" : "changed";
-  return html`<details open=${open} onToggle=${(event) => setOpen(event.target.open)}><summary><bdi>${plain(change.path)}</bdi> <small>${t(`file_${kind}`)}
-    <a href=${`#/s/${session.key}/e/${change.seq}`}>${change.seq}</a></small></summary>${open && html`<${Texts} session=${session} change=${change} narrow=${narrow} />`}</details>`;
+  return html`<details open=${open} onToggle=${(event) => setOpen(event.target.open)}><summary><bdi>${plain(change.path)}</bdi> <small>${t(`file_${kind}`)}</small></summary>
+    ${open && html`<p class="facts"><a href=${`#/s/${session.key}/e/${change.seq}`}>${t("permalink", { seq: change.seq })}</a></p><${Texts} session=${session} change=${change} narrow=${narrow} />`}</details>`;
 }
 
 function Texts({ session, change, narrow }) {

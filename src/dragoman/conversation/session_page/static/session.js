@@ -63,7 +63,7 @@ export function SessionPage({ id, view, params, about }) {
     ${view[0] === "r" && html`<${RequestView} session=${session} seq=${Number(view[1])} params=${params} />`}
     ${view[0] === "context" && html`<${ContextView} session=${session} />`}
     ${view[0] === "files" && html`<${FilesView} session=${session} params=${params} />`}
-    ${!["r", "context", "files"].includes(view[0]) && html`<${Timeline} session=${session} version=${version} entry=${view[0] === "e" ? Number(view[1]) : 0} />`}
+    ${!["r", "context", "files"].includes(view[0]) && html`<${Timeline} session=${session} version=${version} entry=${view[0] === "e" ? view[1] : ""} />`}
   </main>`;
 }
 
@@ -120,6 +120,7 @@ export function Timeline({ session, version, entry, question, follows }) {
   const [selected, setSelected] = useState("");
   const [goTo, setGoTo] = useState(null);
   const field = useRef(null);
+  const now = useRef(""); // what is selected, before it is drawn: keys come faster
   const all = useMemo(() => rowsOf(session.blocks), [session.blocks, version]);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = useMemo(() => (words.length ? all.filter((block) => holds(block, words)) : all), [all, search]);
@@ -130,15 +131,23 @@ export function Timeline({ session, version, entry, question, follows }) {
       return after;
     });
   const at = { ...placeOf(session, open, toggle), question };
+  const select = (id) => {
+    now.current = id;
+    setSelected(id);
+  };
   const show = (place, centre) => {
     const block = rows[Math.max(0, Math.min(place, rows.length - 1))];
     if (!block) return;
-    setSelected(block.id);
+    select(block.id);
     setGoTo({ place: rows.indexOf(block), centre });
   };
   useEffect(() => {
+    if (goTo && selected) requestAnimationFrame(() => document.querySelector(`[data-id="${CSS.escape(selected)}"]`)?.focus({ preventScroll: true }));
+  }, [goTo]);
+  useEffect(() => {
     if (!entry) return;
-    const place = rows.findIndex((block) => (block.data?.seq ?? 0) >= entry);
+    const own = rows.findIndex((block) => block.id === entry);
+    const place = own >= 0 ? own : rows.findIndex((block) => (block.data?.seq ?? 0) >= Number(entry));
     show(place < 0 ? rows.length - 1 : place, true);
   }, [entry]);
   useEffect(() => {
@@ -152,7 +161,7 @@ export function Timeline({ session, version, entry, question, follows }) {
         if (event.key === "Escape") event.target.blur();
         return;
       }
-      const at = rows.findIndex((block) => block.id === selected);
+      const at = rows.findIndex((block) => block.id === now.current);
       const block = rows[at];
       const act = {
         j: () => show(at + 1),
@@ -176,13 +185,15 @@ export function Timeline({ session, version, entry, question, follows }) {
     <div class="tools"><input type="search" ref=${field} value=${search} onInput=${(event) => setSearch(event.target.value)} placeholder=${t("search_here")} aria-label=${t("search_here")} />
       <span class="dim" role="status">${words.length ? t("found", { rows: rows.length }) : t("rows", { rows: rows.length })}</span></div>
     <${Windowed} rows=${rows} goTo=${goTo} label=${t("timeline")} row=${(block, place) => html`<article key=${block.id} data-id=${block.id} aria-posinset=${place + 1} aria-setsize=${rows.length}
-      class=${`row ${block.kind} ${block.data?.taken_back ? "gone-back" : ""} ${block.id === selected ? "selected" : ""}`} tabindex="-1" onMouseDown=${() => setSelected(block.id)}>
-      ${block.data?.seq && !isPart(block) && html`<a class="permalink" href=${`#/s/${session.key}/e/${block.data.seq}`} title=${t("permalink", { seq: block.data.seq })}>${block.data.seq}</a>`}
+      class=${`row ${block.kind} ${block.data?.taken_back ? "gone-back" : ""} ${block.id === selected ? "selected" : ""}`} tabindex="-1" onMouseDown=${() => select(block.id)}>
+      ${block.data?.seq && !isPart(block) && html`<a class="permalink" href=${`#/s/${session.key}/e/${entryOf(block)}`} title=${t("permalink", { seq: block.data.seq })}>${block.data.seq}</a>`}
       ${block.data?.taken_back && html`<small class="dim">${t("taken_back")}</small>`}
       <${Row} block=${block} at=${at} /></article>`} />
   </div>`;
 }
 
+// An answer and its calls are one entry: a call is named by its block.
+const entryOf = (block) => (block.kind === "call" ? block.id : (block.data?.seq ?? 0));
 const isPart = (block) => block.kind === "text" || block.kind === "thought";
 
 function nextOf(rows, at, step) {
@@ -199,7 +210,7 @@ function requestOf(blocks, block) {
 }
 
 function copyLink(id, block) {
-  const link = `#/s/${id}/e/${block.data?.seq ?? 0}`;
+  const link = `#/s/${id}/e/${entryOf(block)}`;
   history.replaceState(null, "", link);
   navigator.clipboard?.writeText(location.href).catch(() => {});
 }

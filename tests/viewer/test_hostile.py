@@ -1,0 +1,104 @@
+"""Whatever a session holds stays text: no script runs, no dialog opens, nothing is asked for, and nothing pretends to be something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from dragoman.loop.history import History
+from dragoman.sessions.store import FileStore
+from dragoman.values.messages import Message, Response, Text, Thought, ToolCall, tool_result, user
+from dragoman.values.record import FileChange
+from dragoman.values.usage import Usage
+from program import Place
+from viewer.browsing import serving, settle, watched
+
+EVIL = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)><iframe src='javascript:alert(4)'></iframe>"
+    '<a href="javascript:alert(5)">x</a>[y](javascript:alert(6)) [z](data:text/html,<script>alert(7)</script>) '
+    "![p](https://evil.example/p.png) `<b>` **<i>bold</i>** {{x}} ${alert(8)} </script></textarea><!-- "
+    "\u202etxt.exe\u202c \u2066\u200b\ufeff \x1b[31m <base href=https://evil.example> <meta http-equiv=refresh content='0;url=https://evil.example'>"
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    found = Place(tmp_path)
+    history = History()
+    store = FileStore(found.home / "dragoman" / "data" / "sessions")
+    stored = store.create(str(found.work))
+    history = History(stored.journal, entries=stored.loaded.entries)
+    history.configure(f"model {EVIL}", system=EVIL, deployment="anthropic")
+    history.title(f"title {EVIL}")
+    history.say(user(EVIL))
+    call = ToolCall("c1", "run_shell", json.dumps({"command": EVIL, EVIL: EVIL}))
+    named = ToolCall("c2", f"tool {EVIL}", EVIL)
+    edit = ToolCall("c3", "edit", json.dumps({"file_path": EVIL, "old_string": EVIL, "new_string": EVIL}))
+    said = Message(
+        "assistant",
+        (
+            Thought(EVIL),
+            Text(f"# {EVIL}\n\n- {EVIL}\n\n| {EVIL} |\n|---|\n| {EVIL} |\n\n```{EVIL}\n{EVIL}\n```\n> {EVIL}"),
+            call,
+            named,
+            edit,
+        ),
+    )
+    history.answer(Response(said, "stop", usage=Usage(100, 10, 0, 5)), EVIL)
+    for each in (call, named, edit):
+        history.start_tool(each)
+        history.finish_tool(tool_result(each, EVIL), display=f"--- {EVIL}\n+++ {EVIL}\n@@ {EVIL}\n+{EVIL}\n-{EVIL}")
+    history.change_files("c3", [FileChange(f"/tmp/{EVIL.replace('/', '_')}", "a" * 64, "b" * 64)])
+    history.answer(Response(Message("assistant", (Text(EVIL),)), "stop", usage=Usage(10, 100, 0, 5)))
+    stored.journal.close()
+    yield found
+    found.close()
+
+
+def test_nothing_of_a_session_acts(place: Place, browser: Browser) -> None:
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address())
+        expect(page.locator(".row.session")).to_have_count(1)
+        page.locator(".row.session a.title").click()
+        expect(page.locator(".row.call")).to_have_count(3)
+        page.keyboard.press("e")
+        expect(page.locator(".call-body")).to_have_count(3)
+        page.get_by_role("button", name="Thinking").click()
+        assert (
+            page.locator("main script, main iframe, main img, main svg, main base, main meta, main [onerror], main [onload]").count() == 0
+        )
+        assert page.evaluate("[...document.querySelectorAll('main a')].filter(a => !/^(https?|http):/.test(a.href)).length") == 0
+        text = page.locator("main").inner_text()
+        assert not set(text) & set("\u202e\u202c\u2066\u200b\ufeff\x1b"), "what cannot be seen is shown by its number"
+        assert "⟨202e⟩" in text
+        home = page.url.partition("#")[2]
+        for rest in ("/context", "/files"):
+            page.goto(f"{server.url}#{home}{rest}")
+            settle(page)
+        page.goto(f"{server.url}#{home}")
+        page.get_by_role("link", name="What the model was told").first.click()
+        expect(page.locator("table.items")).to_be_visible()
+        for key in "234":
+            page.keyboard.press(key)
+            settle(page)
+        page.goto(f"{server.url}#/compare/{home.rpartition('/')[2]}/{home.rpartition('/')[2]}")
+        expect(page.get_by_role("heading", name="Two sessions")).to_be_visible()
+        settle(page)
+
+
+def test_the_exported_file_acts_as_little(place: Place, browser: Browser, tmp_path: Path) -> None:
+    out = tmp_path / "evil.html"
+    assert place.run("sessions", "export", "latest", "-o", str(out)).code == 0
+    from viewer.browsing import Watched
+
+    view = Watched(browser, out.as_uri(), offline=True)
+    page = view.open(out.as_uri())
+    expect(page.locator(".row.call")).to_have_count(3)
+    page.keyboard.press("e")
+    expect(page.locator(".call-body")).to_have_count(3)
+    assert page.locator("main script, main iframe, main img, main [onerror]").count() == 0
+    view.close()

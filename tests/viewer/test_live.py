@@ -1,0 +1,64 @@
+"""A session that another process writes streams into the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from program import Place, service
+from viewer.browsing import serving, session_files, wait_until, watched
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    found = Place(tmp_path)
+    yield found
+    found.close()
+
+
+def test_what_another_process_writes_streams_in(place: Place, browser: Browser) -> None:
+    script = 'call: todo {"items": [{"content": "Look", "status": "in_progress"}]}\n---\ntext: Here I stop.\nstall\n---\ntext: Second.'
+    with service(script) as place.service, serving(place) as server, watched(browser, server) as view:
+        running = place.start("-m", "anthropic/claude-opus-5", "-p", "Begin.")
+        place.service.expect(2)
+        wait_until(lambda: session_files(place), "there is no session")
+        page = view.open(server.address())
+        page.locator(".row.session a.title").click()
+        expect(page.locator(".row.prompt")).to_have_count(1)
+        expect(page.locator(".row.call")).to_have_count(1)
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        running.terminate()
+        running.communicate(timeout=60)
+        done = place.run("--resume", "-p", "Go on.")
+        assert done.code == 0, done
+        expect(page.locator(".row.prompt")).to_have_count(2)
+        expect(page.locator(".markdown").last).to_have_text("Second.")
+
+
+def test_a_log_that_is_replaced_is_read_anew_and_one_that_is_torn_waits(place: Place, browser: Browser) -> None:
+    with service("text: One.\n---\ntext: Two.") as place.service:
+        place.run("-m", "anthropic/claude-opus-5", "-p", "First.")
+        [log] = session_files(place)
+        whole = log.read_bytes()
+        place.run("--resume", "-p", "Second.")
+        longer = log.read_bytes()
+    assert longer.startswith(whole)
+    log.write_bytes(whole)
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address())
+        page.locator(".row.session a.title").click()
+        expect(page.locator(".row.prompt")).to_have_count(1)
+        with log.open("ab") as file:
+            file.write(longer[len(whole) : -20])
+        expect(page.locator(".row.prompt")).to_have_count(2)
+        expect(page.get_by_text("Two.")).to_have_count(0)  # its line is not whole yet
+        with log.open("ab") as file:
+            file.write(longer[-20:])
+        expect(page.get_by_text("Two.", exact=True)).to_have_count(1)
+        beside = log.with_suffix(".new")
+        beside.write_bytes(whole)
+        beside.replace(log)
+        expect(page.locator(".row.prompt")).to_have_count(1)

@@ -1,0 +1,193 @@
+"""Everybody can use the pages: by keyboard alone, on a phone, in the dark, in Chinese, with a screen reader."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from program import Place
+from viewer.browsing import Serving, Watched, serving, session_files, settle, watched
+from viewer.conftest import Shown
+
+AXE = Path(__file__).parents[2] / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+VIEWS = ("", "/context", "/files", "/r/REQUEST", "/r/REQUEST?view=body", "/r/REQUEST?view=difference")
+
+
+def require_axe() -> str:
+    if not AXE.is_file():
+        reason = "axe-core is not there: make conformance"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    return AXE.read_text(encoding="utf-8")
+
+
+def serious(page: Page, source: str) -> list[str]:
+    """What axe finds serious or critical, each with where it is."""
+    page.evaluate(source + ";0")
+    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(result => result.violations)")
+    return [f"{each['id']}: {each['nodes'][0]['html'][:150]}" for each in found if each["impact"] in ("serious", "critical")]
+
+
+def session_of(shown: Shown) -> str:
+    return session_files(shown.place)[-1].stem
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_fault(browser: Browser, server: Serving, shown: Shown, scheme: str) -> None:
+    source = require_axe()
+    home = f"{server.url}#/s/{session_of(shown)}"
+    with watched(browser, server, color_scheme=scheme) as view:
+        page = view.open(server.address())
+        expect(page.locator(".row.session")).to_have_count(1)
+        found = {"list": serious(page, source)}
+        page.goto(home)
+        request = page.get_by_role("link", name="What the model was told").nth(1).get_attribute("href")
+        assert request is not None
+        for rest in VIEWS:
+            page.goto(home + rest.replace("REQUEST", request.rpartition("/")[2]))
+            settle(page)
+            if not rest:
+                page.keyboard.press("e")
+                page.keyboard.press("?")
+            found[rest] = serious(page, source)
+        page.goto(f"{server.url}#/compare/{session_of(shown)}/{session_of(shown)}")
+        settle(page)
+        found["compare"] = serious(page, source)
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+def test_no_page_is_wider_than_its_window(browser: Browser, server: Serving, shown: Shown, width: int) -> None:
+    home = f"{server.url}#/s/{session_of(shown)}"
+    with watched(browser, server, viewport={"width": width, "height": 700}) as view:
+        page = view.open(server.address())
+        expect(page.locator(".row.session")).to_have_count(1)
+        wide = {"list": page.evaluate("document.documentElement.scrollWidth")}
+        page.goto(home)
+        request = page.get_by_role("link", name="What the model was told").nth(1).get_attribute("href")
+        assert request is not None
+        for rest in VIEWS:
+            page.goto(home + rest.replace("REQUEST", request.rpartition("/")[2]))
+            settle(page)
+            if not rest:
+                page.keyboard.press("e")
+            wide[rest] = page.evaluate("document.documentElement.scrollWidth")
+    assert {name: each for name, each in wide.items() if each > width} == {}
+
+
+def test_the_keyboard_alone_suffices(view: Watched, server: Serving) -> None:
+    """From the list to a request and back, without a mouse."""
+    page = view.open(server.address())
+    expect(page.locator(".row.session")).to_have_count(1)
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.className") == "title":
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.prompt").first).to_be_visible()
+    page.keyboard.press("n")
+    expect(page.locator(".row.selected")).to_contain_text("When did the ship")
+    page.keyboard.press("n")
+    expect(page.locator(".row.selected")).to_contain_text("Check the tides")
+    page.keyboard.press("p")
+    for _ in range(5):
+        page.keyboard.press("j")
+    expect(page.locator(".row.selected")).to_contain_text("read_file log.txt")
+    page.keyboard.press("o")
+    expect(page.locator(".row.selected .call-body")).to_contain_text("reached Muscat")
+    page.keyboard.press("y")
+    expect(page).to_have_url(re.compile(r"/e/a1\.\d+$"))
+    page.keyboard.press("r")
+    expect(page.locator("table.items")).to_be_visible()
+    page.keyboard.press("]")
+    page.keyboard.press("4")
+    expect(page.locator(".diff")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".row.selected")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("tides")
+    expect(page.get_by_text(re.compile("rows? found"))).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("s")
+    expect(page.locator(".row.session")).to_have_count(1)
+
+
+def test_a_link_leads_to_its_entry(view: Watched, server: Serving) -> None:
+    page = view.open(server.address())
+    page.locator(".row.session a.title").click()
+    link = page.locator(".row.call .permalink").last.get_attribute("href")
+    assert link is not None
+    page.goto(f"{server.url}{link}")
+    expect(page.locator(".row.selected")).to_contain_text("todo")
+
+
+def test_what_was_said_is_found_from_the_list(view: Watched, server: Serving) -> None:
+    page = view.open(server.address())
+    page.get_by_label("Search titles").fill("high water tides")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.session")).to_have_count(0)
+    page.get_by_label("Search titles").fill("tides are checked")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row.session")).to_contain_text("The tides are checked")
+    page.locator(".row.session a.title").click()
+    expect(page.locator(".row.selected")).to_be_visible()
+
+
+def test_the_dark_and_the_light_are_different(browser: Browser, server: Serving) -> None:
+    seen = set()
+    for scheme in ("dark", "light"):
+        with watched(browser, server, color_scheme=scheme) as view:
+            page = view.open(server.address())
+            expect(page.locator(".row.session")).to_have_count(1)
+            seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(seen) == 2
+
+
+def test_it_speaks_chinese(browser: Browser, shown: Shown) -> None:
+    with serving(shown.place, "--lang", "zh") as server, watched(browser, server) as view:
+        page = view.open(server.address())
+        expect(page.get_by_role("heading", name="会话")).to_be_visible()
+        assert page.evaluate("document.documentElement.lang") == "zh-CN"
+        page.locator(".row.session a.title").click()
+        expect(page.get_by_role("link", name="模型看到了什么").first).to_be_visible()
+        page.keyboard.press("e")
+        for rest in ("", "/context", "/files"):
+            page.goto(page.url.partition("#")[0] + "#/s/" + session_of(shown) + rest)
+            settle(page)
+            text = page.locator("main").inner_text() + page.locator("header").inner_text()
+            left = set(
+                re.findall(r"\b(Timeline|Context|Files|Prompt|Answer|Output|Input|requests?|entry|tokens? (?:in|written)|cost)\b", text)
+            )
+            assert left == set(), rest
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Place]:
+    from program import service
+
+    place = Place(tmp_path)
+    with service("text: Short.\n---\ntext: Rather longer.") as place.service:
+        for model in ("anthropic/claude-opus-5", "anthropic/claude-sonnet-5-5"):
+            assert place.run("-m", model, "-p", "The same prompt.").code == 0
+    yield place
+    place.close()
+
+
+def test_two_sessions_are_compared(two: Place, browser: Browser) -> None:
+    with serving(two) as server, watched(browser, server) as view:
+        page = view.open(server.address())
+        expect(page.locator(".row.session")).to_have_count(2)
+        page.get_by_role("combobox", name="Model").select_option("claude-opus-5")
+        expect(page.locator(".row.session")).to_have_count(1)
+        page.get_by_role("combobox", name="Model").select_option("")
+        for box in page.get_by_role("checkbox").all():
+            box.check()
+        page.get_by_role("link", name="Compare the two").click()
+        expect(page.get_by_role("row", name=re.compile("^Model"))).to_contain_text("claude-opus-5")
+        expect(page.get_by_role("row", name=re.compile("^Model"))).to_contain_text("claude-sonnet-5-5")
+        expect(page.locator(".pair")).to_contain_text("Short.")
+        expect(page.locator(".pair")).to_contain_text("Rather longer.")
