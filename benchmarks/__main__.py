@@ -32,6 +32,7 @@ SUBJECTS = {
     "terminals": "terminal programs in tmux: ours beside others, where DRAGOMAN_PEERS names their folder",
     "text_tools": "calls read out of text: what is right, by format, and how fast (checks: make bench-text-tools)",
     "traces": "CPU for each turn of an agent with traces off, on, and with what was said",
+    "viewer": "a session of 10,000 entries in the browser: until it is there, and frames while it scrolls",
     "tree": "the folder tree of a first message, beside git and ripgrep listing all files",
 }
 

@@ -167,6 +167,8 @@ class PageServer:
                 await self._send_json(sender, self._about())
             case "POST", ["token"]:
                 await self._send_json(sender, {"url": self._address()})
+            case "GET", ["fleets", *names]:
+                await self._send_json(sender, await asyncio.to_thread(_fleets, self._setup.workspace, names))
             case "GET", ["sessions"]:
                 await self._send_json(sender, await asyncio.to_thread(self._shelf.list_sessions, query.get("search", "")))
             case "GET", ["sessions", session_id]:
@@ -185,7 +187,12 @@ class PageServer:
     def _about(self) -> dict[str, Any]:
         from dragoman import __version__
 
-        return {"version": __version__, "talk": self._setup.options.talk, "folder": self._setup.workspace}
+        return {
+            "version": __version__,
+            "talk": self._setup.options.talk,
+            "fleets": os.path.isdir(os.path.join(self._setup.workspace, "fleet")),
+            "folder": self._setup.workspace,
+        }
 
     async def _stream_session(self, sender: AnswerSender, session_id: str, query: Query) -> None:
         """Every event behind `after`, for as long as the page wants. Another file under the name: the page begins anew."""
@@ -247,6 +254,12 @@ class PageServer:
 
     async def _send_error(self, sender: AnswerSender, status: int, message: str) -> None:
         await sender.send_all(status, _JSON, jsontext.encode({"error": message}))
+
+
+def _fleets(folder: str, names: list[str]) -> dict[str, Any]:
+    from dragoman.viewer.fleets import fleet_grid, list_fleets
+
+    return fleet_grid(folder, names[0]) if names else {"fleets": list_fleets(folder)}
 
 
 def _body_of(request: ReceivedRequest) -> Body:

@@ -15,6 +15,7 @@ from dragoman.conversation.types import ViewEvent
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Started
+from dragoman.viewer.fleets import sessions_of_fleets
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -136,8 +137,14 @@ class Shelf:
             found, excerpts = list(self._store.list()), list[dict[str, Any]]()
         short = self._store.short_ids(each.session_id for each in found)
         rows = as_json(found, short)
+        fleets = sessions_of_fleets(self._setup.workspace)
         for row, summary in zip(rows, found, strict=True):
-            row |= {"parent": summary.parent, "usd": self._cost(summary), "imported": summary.imported_from}
+            row |= {
+                "parent": summary.parent,
+                "fleet": fleets.get(summary.session_id, ""),
+                "usd": self._cost(summary),
+                "imported": summary.imported_from,
+            }
             row.pop("path", None)
         for row, excerpt in zip(rows, excerpts, strict=False):
             row["hit"] = excerpt

@@ -218,4 +218,18 @@ TEXTS = {
     "viewer.page_reason": "Why not, or what instead",
     "viewer.page_your_answer": "Your answer",
     "viewer.page_change_it": "What it becomes",
+    # --- fleets
+    "viewer.page_fleets": "Fleets",
+    "viewer.page_no_fleets": "No fleet was started in this folder.",
+    "viewer.page_fleet_size": "{tasks:task|tasks}, {attempts:attempt|attempts} each",
+    "viewer.page_fleet_more": "{tasks:more task is|more tasks are} not shown",
+    "viewer.page_task": "Task",
+    "viewer.page_outcome_passed": "passed",
+    "viewer.page_outcome_failed": "failed",
+    "viewer.page_outcome_agent_limit": "limit of the agent",
+    "viewer.page_outcome_infrastructure": "infrastructure",
+    "viewer.page_outcome_refused_input": "refused input",
+    "viewer.page_outcome_cancelled": "cancelled",
+    "viewer.page_outcome_begun": "begun",
+    "viewer.page_outcome_open": "not begun",
 }

@@ -215,4 +215,18 @@ TEXTS = {
     "viewer.page_reason": "为什么不，或者改做什么",
     "viewer.page_your_answer": "您的回答",
     "viewer.page_change_it": "修改为",
+    # --- fleets
+    "viewer.page_fleets": "任务批次",
+    "viewer.page_no_fleets": "此文件夹中没有任务批次。",
+    "viewer.page_fleet_size": "{tasks:,} 个任务，每个 {attempts:,} 次尝试",
+    "viewer.page_fleet_more": "另有 {tasks:,} 个任务未显示",
+    "viewer.page_task": "任务",
+    "viewer.page_outcome_passed": "通过",
+    "viewer.page_outcome_failed": "失败",
+    "viewer.page_outcome_agent_limit": "代理达到限制",
+    "viewer.page_outcome_infrastructure": "基础设施故障",
+    "viewer.page_outcome_refused_input": "输入被拒绝",
+    "viewer.page_outcome_cancelled": "已取消",
+    "viewer.page_outcome_begun": "已开始",
+    "viewer.page_outcome_open": "未开始",
 }

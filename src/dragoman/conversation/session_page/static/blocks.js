@@ -63,7 +63,7 @@ export function rowsOf(blocks) {
     if (block.kind === "call" && !block.inside) {
       const list = calls.get(block.data.answer) ?? [];
       if (list.push(block) === 1) calls.set(block.data.answer, list);
-      if (list.length === 2) rows.splice(rows.findIndex((row) => row.id === list[0].id), 0, { id: `${block.data.answer}.lanes`, kind: "lanes", calls: list });
+      if (list.length === 2) rows.splice(rows.findLastIndex((row) => row.id === list[0].id), 0, { id: `${block.data.answer}.lanes`, kind: "lanes", calls: list });
     }
     rows.push(block);
   }

@@ -78,7 +78,8 @@ async function begin() {
 
 // Pages that not every server has: name, component, label.
 async function morePages(about) {
-  return about.talk ? [["talk", (await import("./talk.js")).TalkPage, "talk"]] : [];
+  const pages = about.talk ? [["talk", (await import("./talk.js")).TalkPage, "talk"]] : [];
+  return about.fleets ? [...pages, ["fleet", (await import("./fleet.js")).FleetPage, "fleets"]] : pages;
 }
 
 begin();

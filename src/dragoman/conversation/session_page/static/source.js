@@ -42,6 +42,7 @@ const query = (values) => new URLSearchParams(Object.entries(values).filter(([, 
 const place = (id) => `sessions/${encodeURIComponent(id)}`;
 
 export const sessions = (search) => get(`sessions?${query({ search })}`);
+export const fleets = (name) => get(name ? `fleets/${encodeURIComponent(name)}` : "fleets");
 export const session = async (id) => (embedded ? embedded.sessions[id] : get(place(id)));
 
 export async function look(id, what, values = {}) {

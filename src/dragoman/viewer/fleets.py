@@ -1,0 +1,102 @@
+"""The fleets of this folder as grids of tasks and attempts, read from the files that they leave: `fleet/NAME/` (docs/fleet.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from dragoman.base import jsontext
+from dragoman.base.found_files import read_found
+
+FLEETS = "fleet"
+MOST_TASKS = 5_000
+"""Of a larger fleet the first so many are shown."""
+_MOST_BYTES = 64_000_000
+_SHOWN = ("outcome", "reason", "session_id", "model", "requests", "turns", "tool_calls", "cost_usd", "seconds", "epoch", "error_type")
+
+
+def list_fleets(folder: str) -> list[dict[str, Any]]:
+    """The fleets that were started in a folder, the latest first."""
+    base = os.path.join(folder, FLEETS)
+    try:
+        names = [entry.name for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    found = [(name, _read_object(os.path.join(base, name, "lock.json"))) for name in names]
+    rows = [{"name": name, **{key: lock.get(key) for key in ("id", "tasks", "attempts", "model")}} for name, lock in found if lock]
+    return sorted(rows, key=lambda row: str(row["id"]), reverse=True)
+
+
+def fleet_grid(folder: str, name: str) -> dict[str, Any]:
+    """Its tasks in their order, and what is known of each attempt. Empty where there is no such fleet."""
+    if os.path.basename(name) != name or name in ("", ".", ".."):
+        return {}
+    base = os.path.join(folder, FLEETS, name)
+    lock = _read_object(os.path.join(base, "lock.json"))
+    if not lock:
+        return {}
+    attempts = lock.get("attempts")
+    count = attempts if isinstance(attempts, int) and 0 < attempts <= 1000 else 1
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for task, attempt, cell in _cells(os.path.join(base, "tasks")):
+        found.setdefault(task, {})[attempt] = cell
+    ids = list(islice(_task_ids(base), MOST_TASKS))
+    tasks = [{"id": task, "cells": [found.get(task, {}).get(attempt) for attempt in range(1, count + 1)]} for task in ids]
+    return {"name": name, "attempts": count, "model": lock.get("model", ""), "tasks": tasks, "whole": lock.get("tasks", len(tasks))}
+
+
+def sessions_of_fleets(folder: str) -> dict[str, str]:
+    """Session → the fleet that it was held for, of fleets that are over."""
+    found: dict[str, str] = {}
+    for fleet in list_fleets(folder):
+        try:
+            data = read_found(os.path.join(folder, FLEETS, fleet["name"], "results.jsonl"), _MOST_BYTES, cut=True, follow=False)
+        except OSError:
+            continue
+        for line in data.splitlines():
+            row = jsontext.decode_object(line.decode("utf-8", "replace")) or {}
+            result = row.get("result", row)
+            if isinstance(result, dict) and isinstance(result.get("session_id"), str):
+                found[result["session_id"]] = fleet["name"]
+    return found
+
+
+def _cells(folder: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    for task_folder in _folders(folder):
+        for attempt_folder in _folders(task_folder):
+            attempt = os.path.basename(attempt_folder)
+            if not (attempt.isascii() and attempt.isdecimal() and len(attempt) < 7):
+                continue
+            result = _read_object(os.path.join(attempt_folder, "result.json"))
+            if result and isinstance(result.get("task"), str):
+                yield result["task"], int(attempt), {key: result.get(key) for key in _SHOWN}
+            elif isinstance(task := _read_object(os.path.join(attempt_folder, "task.json")).get("id"), str):
+                yield task, int(attempt), {"outcome": "begun"}
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _task_ids(base: str) -> Iterator[str]:
+    try:
+        data = read_found(os.path.join(base, "tasks.jsonl"), _MOST_BYTES, cut=True, follow=False)
+    except OSError:
+        return
+    for line in data.splitlines():
+        task = jsontext.decode_object(line.decode("utf-8", "replace"))
+        if task is not None and isinstance(task.get("id"), str):
+            yield task["id"]
+
+
+def _read_object(path: str) -> dict[str, Any]:
+    try:
+        data = read_found(path, _MOST_BYTES, follow=False)
+    except OSError:
+        return {}
+    return jsontext.decode_object(data.decode("utf-8", "replace")) or {}

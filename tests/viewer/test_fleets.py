@@ -1,0 +1,60 @@
+"""A fleet is a grid of tasks and attempts, each the way to its session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from dragoman.viewer.fleets import fleet_grid, list_fleets
+from program import Place, service
+from viewer.browsing import serving, settle, watched
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    found = Place(tmp_path)
+    yield found
+    found.close()
+
+
+def test_a_fleet_is_a_grid_that_leads_to_its_sessions(place: Place, browser: Browser) -> None:
+    tasks = [{"id": "good <b>", "prompt": "Say good.", "check": "true"}, {"id": "bad", "prompt": "Say bad.", "check": "false"}]
+    (place.work / "two.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    with service("\n---\n".join(["text: It is done."] * 4)) as place.service:
+        flags = ("--model", "anthropic/claude-opus-5", "--workers", "1", "--attempts", "2", "--sandbox", "external")
+        done = place.run("fleet", "run", "two.jsonl", *flags)
+        assert (place.work / "fleet" / "two").is_dir(), done
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address())
+        expect(page.locator(".row.session").first).to_contain_text("two")  # it says of which fleet it is
+        page.get_by_role("link", name="Fleets").click()
+        page.get_by_role("link", name="two").click()
+        row = page.get_by_role("row", name="good <b>")
+        expect(row.get_by_role("link")).to_have_count(2)
+        row.get_by_role("link").first.click()
+        settle(page)
+        expect(page.locator(".row.prompt")).to_contain_text("Say good.")
+
+
+def test_what_is_no_fleet_is_none_and_what_runs_is_seen(tmp_path: Path) -> None:
+    assert list_fleets(str(tmp_path)) == []
+    base = tmp_path / "fleet" / "night"
+    (base / "tasks" / "a" / "1").mkdir(parents=True)
+    (base / "tasks" / "b" / "x").mkdir(parents=True)
+    (tmp_path / "fleet" / "broken").mkdir()
+    (base / "lock.json").write_text('{"id": "1", "tasks": 2, "attempts": 2, "model": "m"}')
+    (base / "tasks.jsonl").write_text('{"id": "a"}\n{"id": "b"}\nnonsense\n')
+    (base / "tasks" / "a" / "1" / "task.json").write_text('{"id": "a"}')
+    assert [each["name"] for each in list_fleets(str(tmp_path))] == ["night"]
+    assert fleet_grid(str(tmp_path), "night")["tasks"] == [
+        {"id": "a", "cells": [{"outcome": "begun"}, None]},
+        {"id": "b", "cells": [None, None]},
+    ]
+    for name in ("..", "../fleet/night", "broken", "", "none"):
+        assert fleet_grid(str(tmp_path), name) == {}
+    (tmp_path / "fleet" / "link").symlink_to(base)
+    assert [each["name"] for each in list_fleets(str(tmp_path))] == ["night"]
