@@ -54,7 +54,12 @@ export function Unified({ pairs }) {
 
 // A text that is a difference already, as tools show it.
 export function ShownDiff({ text }) {
-  const pairs = text.split("\n").map((line) => (/^(\+\+\+|---|@@)/.test(line) ? [" ", line] : /^[+-]/.test(line) ? [line[0], line.slice(1)] : [" ", line.replace(/^ /, "")]));
+  const lines = text.split("\n");
+  const begin = lines.findIndex((line) => /^(---|@@)/.test(line)); // what is before it is no part of it
+  const pairs = lines.map((line, place) => {
+    if (place < begin || /^(\+\+\+|---|@@)/.test(line)) return [" ", line];
+    return /^[+-]/.test(line) ? [line[0], line.slice(1)] : [" ", line.replace(/^ /, "")];
+  });
   return html`<${Unified} pairs=${pairs} />`;
 }
 

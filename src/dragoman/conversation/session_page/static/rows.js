@@ -39,7 +39,7 @@ function AnswerRow({ block, at }) {
   const took = data.first_ms && data.at_ms > data.first_ms ? data.at_ms - data.first_ms : 0;
   const facts = [
     first !== null && t("first_words", { time: seconds(first) }),
-    took > 0 && used?.output_tokens > 1 && t("speed", { rate: Math.round((used.output_tokens * 1000) / took) }),
+    took > 20 && used?.output_tokens > 1 && t("speed", { rate: Math.round((used.output_tokens * 1000) / took) }),
     used && t("tokens_out", { amount: count(used.output_tokens) }),
   ].filter(Boolean);
   return html`<h2>${t("answer")} <small><bdi>${plain(data.model)}</bdi> ${clock(data.at_ms)}</small></h2>
@@ -71,7 +71,7 @@ function CallRow({ block, at }) {
   const time = data.started_ms && data.finished_ms ? seconds(data.finished_ms - data.started_ms) : "";
   const mark = { done: "✓", failed: "✗", refused: "⊘", cancelled: "◼", running: "…", waiting: "?" }[state] ?? "·";
   const label = html`<span class=${`mark ${state}`} aria-hidden="true">${mark}</span> <bdi class="call-title">${oneLine(block.text, 200)}</bdi>
-    <small>${time} ${state !== "done" && html`<span class=${state}>${t(`state_${state || "waiting"}`)}</span>`} <span>${oneLine(data.result ?? "", 160)}</span></small>`;
+    <small>${time} ${state !== "done" && html`<span class=${state}>${t(`state_${state || "waiting"}`)}</span>`} <span>${["waiting", "running"].includes(state) ? "" : oneLine(data.result ?? "", 160)}</span></small>`;
   return html`<${Fold} at=${at} id=${block.id} label=${label}><${CallBody} block=${block} at=${at} /><//>`;
 }
 
