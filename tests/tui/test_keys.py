@@ -26,6 +26,16 @@ SEQUENCES = {
     b"\x1b[1;9D": Key("alt-left"), "\u200c".encode(): Key("\u200c", "\u200c"), "\u200d".encode(): Key("\u200d", "\u200d"),
     b"\x1b[200~two\r\nlines\x1b[A\x1b[201~": Paste("two\nlines\x1b[A"),
 }  # fmt: skip
+# What other terminals send, by their documentation: none of them was here. Terminal.app and iTerm2 (Option as Meta or as Esc+), and Windows
+# Terminal, from which a conversation on Linux is held over ssh.
+ELSEWHERE = {
+    "Terminal.app": {b"\x1bb": "alt-b", b"\x1bf": "alt-f", b"\x1b[H": "home", b"\x1b[F": "end", b"\x1b[3~": "delete",
+                     b"\x1b\x7f": "alt-backspace", b"\x1bOP": "f1", b"\x1b\x1b[D": "alt-left", b"\x1b[1;2C": "shift-right"},
+    "iTerm2": {b"\x1b[1;3D": "alt-left", b"\x1b[1;9C": "alt-right", b"\x01": "ctrl-a", b"\x05": "ctrl-e", b"\x15": "ctrl-u",
+               b"\x1b[13;2u": "shift-enter", b"\x1b\r": "alt-enter", b"\x1b[127;5u": "ctrl-backspace"},
+    "Windows Terminal": {b"\x08": "backspace", b"\x7f": "backspace", b"\x1b[1;5D": "ctrl-left", b"\x1b[3;5~": "ctrl-delete",
+                         b"\x1b[1;5H": "ctrl-home", b"\x1b[5~": "pageup", b"\x1b[Z": "shift-tab", b"\x1b[15~": "f5"},
+}  # fmt: skip
 REPORTS = (b"\x1b[?62;22c", b"\x1b]11;rgb:0000/0000/0000\x07", b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\", b"\x1b[?2026;2$y",
            b"\x1b[I", b"\x1b[O", b"\x1b[<64;10;10M", b"\x1b[M`!!", b"\x1b[97;1:3u", b"\x1b[1;1:3A")  # fmt: skip
 
@@ -33,6 +43,13 @@ REPORTS = (b"\x1b[?62;22c", b"\x1b]11;rgb:0000/0000/0000\x07", b"\x1b]11;rgb:fff
 @pytest.mark.parametrize(("data", "wanted"), SEQUENCES.items(), ids=repr)
 def test_every_key_has_its_name(data: bytes, wanted: Key | Paste) -> None:
     assert KeyReader().feed(data) == [wanted]
+
+
+@pytest.mark.parametrize("terminal", ELSEWHERE)
+def test_what_terminals_of_other_systems_send(terminal: str) -> None:
+    for data, wanted in ELSEWHERE[terminal].items():
+        reader = KeyReader()
+        assert [event.name for event in [*reader.feed(data), *reader.rest()] if isinstance(event, Key)] == [wanted], data
 
 
 @given(st.lists(st.sampled_from([*SEQUENCES]), max_size=12), st.data())

@@ -169,7 +169,6 @@ if sys.platform == "win32":
         pass
 
 else:
-    import termios
 
     def _is_writable(fd: int, timeout_s: float) -> bool:
         """Also True if writing will fail: the write then reports the error."""
@@ -179,6 +178,8 @@ else:
 
     def _drop_sent(fd: int) -> None:
         """What was written to a terminal and waits in the system's queue."""
+        import termios
+
         try:
             termios.tcflush(fd, termios.TCOFLUSH)
         except termios.error:

@@ -66,7 +66,7 @@ class Interrupts:
 
     def attach(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], None]) -> None:
         self._loop, self._cancel = loop, cancel
-        if self._before:
+        if self._before and os.name == "posix":  # the loop on Windows has a descriptor of its own for signals
             self._wake_up = _WakeUp(loop)
 
     @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import sys
@@ -101,6 +100,8 @@ def make_temporary_folder(prefix: str, within_reach: Sequence[str]) -> str:
 def sync_file(descriptor: int) -> None:
     """Sync a file: returns when its content is on disk."""
     if sys.platform == "darwin":
+        import fcntl
+
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # on macOS, fsync does not flush the drive's own cache
             return

@@ -66,7 +66,7 @@ def _show_first_frame(arguments: list[str]) -> None:
         if not os.isatty(0) or not os.isatty(1):
             return
         from dragoman.tui import first
-    except (ImportError, OSError):  # Windows has no termios
+    except OSError:
         return
     first.show(arguments)
 

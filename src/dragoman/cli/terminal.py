@@ -12,8 +12,7 @@ from dragoman.app.connecting import choose_first_model
 from dragoman.app.console import Messages
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, has_server_files, may_have_hooks, set_up
-from dragoman.values.errors import InputError, Unauthorized
-from dragoman.words import say
+from dragoman.values.errors import Unauthorized
 
 if TYPE_CHECKING:
     from dragoman.app.config_tables import FolderTrust
@@ -101,20 +100,12 @@ def _can_be_live(options: Options) -> bool:
     it."""
     if options.debug and sys.stderr is not None and sys.stderr.isatty():
         return False
-    try:
-        from dragoman.tui.first import can_draw
-    except ImportError:
-        return False
+    from dragoman.tui.first import can_draw
+
     return can_draw(dict(os.environ))
 
 
 def _open_in_lines(setup: Setup, by_line: LineQuestions) -> Callable[[], int]:
-    """Raises InputError on Windows, which lacks termios."""
-    setup = choose_first_model(setup, by_line)
-    try:
-        from dragoman.plain.opening import open_plain
-    except ModuleNotFoundError as error:
-        if error.name == "termios":
-            raise InputError(say("no_termios")) from error
-        raise
-    return open_plain(setup, by_line).run
+    from dragoman.plain.opening import open_plain
+
+    return open_plain(choose_first_model(setup, by_line), by_line).run

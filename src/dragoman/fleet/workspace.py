@@ -6,7 +6,6 @@ so nothing that the workspace or the agent configured for git has a say in it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import stat
@@ -33,8 +32,9 @@ COPY = "work"
 GIT_S = 1_800.0
 _FICLONE = 0x40049409
 _PIECE_BYTES = 1 << 20
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_HELD = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_READ = os.O_RDONLY | _HELD | getattr(os, "O_NONBLOCK", 0)
+_FOLDER = os.O_RDONLY | _HELD | getattr(os, "O_DIRECTORY", 0)
 _DEEPEST = 400
 _GIT = (
     *("git", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
@@ -142,6 +142,8 @@ def _copy_file(source: int, copy: int, name: str) -> None:
 def _reflink(source: int, copy: int) -> bool:
     if sys.platform != "linux":
         return False
+    import fcntl
+
     try:
         fcntl.ioctl(copy, _FICLONE, source)
     except OSError:

@@ -22,7 +22,7 @@ from dragoman.conversation.questions import Questions
 from dragoman.conversation.spent_words import CostCount, was_broken_off
 from dragoman.loop.run import Run
 from dragoman.plain.dialog import Dialog
-from dragoman.plain.keys import Keyboard
+from dragoman.plain.line_keys import make_keyboard
 from dragoman.plain.line_prompt import LinePrompt
 from dragoman.plain.report import TerminalReport
 from dragoman.plain.screen import Screen
@@ -56,7 +56,7 @@ class PlainConversation:
         self._copy = copy
         self._by_line = by_line
         self.store = FileStore(setup.places.sessions)
-        self._keyboard = Keyboard()
+        self._keyboard = make_keyboard()
         self._signals = Signals(self._keyboard)
         self._report = TerminalReport(screen, copy)
         self._report.folder = os.path.realpath(setup.workspace)
@@ -66,7 +66,7 @@ class PlainConversation:
         )
         self._loop = new_loop()
         self._loop.run_until_complete(self._open_agent(setup))
-        self._prompt = LinePrompt(screen)
+        self._prompt = LinePrompt(screen, self._keyboard.read_prompt)
         self._run: Run | None = None
         self._starting: asyncio.Future[Run] | None = None
         self._is_stopping = False

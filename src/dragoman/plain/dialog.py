@@ -25,7 +25,7 @@ class Dialog:
         shown, again = lay_out(prompt, self.screen.columns - 10), False
         while True:
             await self._show(shown)
-            if key := await self._keyboard.read_answer(keys, lambda: self.screen.text(say("question_mark"), "bold"), again=again):
+            if key := await self._keyboard.read_answer(keys, self._mark_ready, again=again):
                 return key
             again = True
             self.screen.text("\n")
@@ -56,6 +56,9 @@ class Dialog:
     async def stop_run(self) -> Deny:
         self._stop()
         return await wait_for_cancel()
+
+    def _mark_ready(self) -> None:
+        self.screen.text(say("question_mark_by_line" if self._keyboard.is_by_line else "question_mark"), "bold")
 
     async def _show(self, prompt: str) -> None:
         self.screen.to_line_start()

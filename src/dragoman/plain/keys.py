@@ -6,13 +6,19 @@ import asyncio
 import codecs
 import os
 import re
-import termios
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Any
 
 from dragoman.app.answers import ENTER, QUIET_S, Answers, apply_erasing
 from dragoman.conversation.questions import ESCAPE
+
+try:
+    import termios
+
+    HAS_KEYS = True
+except ImportError:  # Windows: see line_keys.py
+    HAS_KEYS = False
 
 BURST_S = 0.04
 """Keys closer together than this are delivered as one string: an arrow key is several bytes, and Esc is one of them."""
@@ -26,6 +32,9 @@ class Keyboard:
 
     What answers no question is kept in `typed`, for the next prompt; a single Esc calls `on_escape` instead.
     """
+
+    is_by_line = False
+    """Whether an answer is a line, which ends with Enter."""
 
     def __init__(self, descriptor: int = 0) -> None:
         self._fd = descriptor
@@ -139,6 +148,10 @@ class Keyboard:
         finally:
             loop.remove_reader(self._fd)
         return data.decode("utf-8", "replace").rstrip("\r\n") if data else None
+
+    def read_prompt(self, mark: str) -> str:
+        """A line between runs, edited by readline where there is one. Raises EOFError, KeyboardInterrupt and UnicodeError."""
+        return input(mark)
 
     def take_typed(self) -> str:
         """What was typed and answered nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.base.jsontext import valid_unicode
@@ -17,7 +18,9 @@ PASTE_S = 0.03
 class LinePrompt:
     """Reads a prompt in the plain conversation, with readline if there is one."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, read: Callable[[str], str] = input) -> None:
+        """`read`: shows the mark and reads a line, as `input` does."""
+        self._read = read
         self._screen = screen
         self._readline: Any = None
         self._has_bracketed_paste = False
@@ -45,7 +48,7 @@ class LinePrompt:
         if self._readline is not None:
             self._readline.set_startup_hook(lambda: self._readline.insert_text(typed) if typed else None)
         try:
-            return shown + input(mark)
+            return shown + self._read(mark)
         finally:
             self._screen.mark_line_ended()
 

@@ -45,6 +45,8 @@ class Signals(Interrupts):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, handler)
+        if not hasattr(signal, "pthread_kill"):  # Windows: the loop there has a descriptor of its own for signals
+            return self
         self._arrivals, self._arrivals_writer = socket.socketpair()
         for end in (self._arrivals, self._arrivals_writer):
             end.setblocking(False)
@@ -54,8 +56,8 @@ class Signals(Interrupts):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         super().__exit__(kind, error, trace)
-        signal.set_wakeup_fd(-1)
         if self._arrivals_writer is not None:
+            signal.set_wakeup_fd(-1)
             self._arrivals_writer.close()
 
     def attach(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], None]) -> None:

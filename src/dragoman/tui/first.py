@@ -20,7 +20,7 @@ from dragoman.tui.keys import Key, KeyReader, Paste
 from dragoman.tui.layout import lay_out
 from dragoman.tui.line import line
 from dragoman.tui.live import LiveRegion, does_reflow, has_synchronised_updates
-from dragoman.tui.terminal import Terminal
+from dragoman.tui.terminal import HAS_RAW_MODE, Terminal
 from dragoman.tui.theme import Theme, choose_theme
 from dragoman.words import choose_language, language_of, say
 
@@ -174,7 +174,7 @@ def take_back() -> None:
 
 def can_draw(environment: dict[str, str]) -> bool:
     """Whether this terminal can show the conversation with a live region."""
-    return environment.get("TERM", "") not in ("", "dumb") and os.isatty(0) and os.isatty(1)
+    return HAS_RAW_MODE and environment.get("TERM", "") not in ("", "dumb") and os.isatty(0) and os.isatty(1)
 
 
 def _may_draw(environment: dict[str, str]) -> bool:

@@ -14,7 +14,11 @@ from dragoman.tui.keys import Key, KeyReader, Paste
 EXIT_HUNG_UP = 129
 _AT_ONCE_S = 0.5
 """The signal that continues us after a suspension of our own comes within this time."""
-_SIGNALS = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGWINCH", "SIGTSTP", "SIGCONT", "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+    if hasattr(signal, name)  # Windows has two of them
+)
 
 
 class Listening:

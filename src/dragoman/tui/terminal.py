@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import select
-import termios
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
+try:
+    import termios
+
+    HAS_RAW_MODE = True
+except ImportError:  # Windows
+    HAS_RAW_MODE = False
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"

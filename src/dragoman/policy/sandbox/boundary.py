@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -203,6 +202,8 @@ def _links_to(paths: Iterable[str], roots: Sequence[str]) -> list[str]:
 
 def _can_reach(path: str, uid: int) -> bool:
     """Whether a user may go through all folders above a path. What they cannot reach needs no cover, and they cannot put one there."""
+    import pwd
+
     try:
         entry = pwd.getpwuid(uid)
         groups = os.getgrouplist(entry.pw_name, entry.pw_gid)

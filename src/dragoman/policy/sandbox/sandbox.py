@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import pwd
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -420,6 +419,8 @@ def _owner_of(folder: str) -> tuple[int, int]:
 
 
 def _home_of(uid: int) -> str:
+    import pwd
+
     try:
         return pwd.getpwuid(uid).pw_dir
     except KeyError:

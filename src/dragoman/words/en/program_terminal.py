@@ -2,7 +2,6 @@
 
 TEXTS = {
     "no_terminal": 'a conversation needs a terminal to be shown in; for one answer, write dragoman -p "what you want"',
-    "no_termios": 'a conversation in the terminal is not supported on this system; for one answer, write dragoman -p "what you want"',
     "banner": "dragoman {version} · {model} · {workspace} · approval: {mode}",
     "banner_hint": "/help lists the commands; Ctrl-C stops a run; Ctrl-D leaves",
     "banner_notice": "⚠ {text}",
@@ -79,6 +78,7 @@ TEXTS = {
     "answered_edit": "edit",
     "answered_stop": "stop",
     "question_mark": ": ",
+    "question_mark_by_line": " (a letter, then Enter): ",
     "question_default": " (Enter: {key}): ",
     "kept_by_line": "What you typed is kept for the next prompt. One of the letters and Enter answers.",
     "kept_no_number": "What you typed is kept for the next prompt. A number that is shown and Enter answers.",

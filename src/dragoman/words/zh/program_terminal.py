@@ -2,7 +2,6 @@
 
 TEXTS = {
     "no_terminal": '对话需要终端才能显示；只要一个回答时，请写 dragoman -p "您的要求"',
-    "no_termios": '此系统不支持终端中的对话；只要一个回答时，请写 dragoman -p "您的要求"',
     "banner": "dragoman {version} · {model} · {workspace} · 批准方式：{mode}",
     "banner_hint": "/help 列出命令；Ctrl-C 停止运行；Ctrl-D 退出",
     "banner_notice": "⚠ {text}",
@@ -78,6 +77,7 @@ TEXTS = {
     "answered_edit": "编辑",
     "answered_stop": "停止",
     "question_mark": "：",
+    "question_mark_by_line": "（输入字母后按 Enter）：",
     "question_default": "（Enter：{key}）：",
     "kept_by_line": "您输入的内容已留给下一条提示。请输入所示字母之一再按 Enter 来回答。",
     "kept_no_number": "您输入的内容已留给下一条提示。请输入所示编号再按 Enter 来回答。",

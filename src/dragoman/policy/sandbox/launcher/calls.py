@@ -7,7 +7,7 @@ import errno
 import os
 import struct
 
-MACHINE = os.uname().machine
+MACHINE = os.uname().machine if hasattr(os, "uname") else ""
 
 # The kernel gives new calls the same number everywhere; older ones differ.
 _CLONE = {"x86_64": 56, "aarch64": 220}.get(MACHINE, -1)
@@ -34,8 +34,9 @@ SPYING = (CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON
 """With these, root reads the memory and the environment of any process."""
 
 # PyDLL keeps the interpreter's lock: the calls are short, and after `clone` nobody could give it back.
-_libc = ctypes.PyDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
+if MACHINE:
+    _libc = ctypes.PyDLL(None, use_errno=True)
+    _libc.syscall.restype = ctypes.c_long
 
 
 def syscall(what: str, number: int, *arguments: object) -> int:

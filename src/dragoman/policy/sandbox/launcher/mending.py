@@ -14,10 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Windows lacks all of these and macOS O_PATH. Nothing is mended there, but others name the type below.
+_HELD = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_STEP = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | _HELD
+_LIST = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _HELD
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _HELD
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _HELD
 _MOST_REMOVED = 100_000
 _DEEPEST_REMOVED = 200
 _CHUNK = 1 << 24

@@ -7,7 +7,6 @@ loopback interface that the commands of a session share.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import struct
@@ -16,6 +15,11 @@ from _socket import AF_INET, SOCK_DGRAM, SOCK_STREAM, socket
 from dragoman.policy.sandbox.launcher import calls
 from dragoman.policy.sandbox.launcher.calls import ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, attach, mount, open_tree, set_mount_flags
 from dragoman.policy.sandbox.launcher.order import Boundary
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no launcher runs
+    pass
 
 OF_SESSION = calls.CLONE_NEWUSER | calls.CLONE_NEWPID | calls.CLONE_NEWNET
 OF_CALL = calls.CLONE_NEWNS | calls.CLONE_NEWPID | calls.CLONE_NEWIPC

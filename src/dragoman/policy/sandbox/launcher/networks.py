@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 from _socket import AF_INET, AF_INET6, SOCK_STREAM, socket
@@ -10,6 +9,11 @@ from _socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 from dragoman.policy.sandbox.launcher.namespaces import join_network_of
 from dragoman.policy.sandbox.launcher.order import INFO_FD
 from dragoman.policy.sandbox.launcher.packets import pass_on
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no launcher runs
+    pass
 
 _LONGEST_S = 5.0
 _FAMILIES = (("inet", AF_INET), ("inet6", AF_INET6))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import gc
 import os
-import pwd
 import select
 import sys
 from _socket import AF_UNIX, SOCK_SEQPACKET, socket, socketpair
@@ -26,6 +25,11 @@ from dragoman.policy.sandbox.launcher import calls, landlock, namespaces, networ
 from dragoman.policy.sandbox.launcher.call import wait_for_order
 from dragoman.policy.sandbox.launcher.packets import DESCRIPTORS, pass_on, receive, tell_failure
 from dragoman.policy.sandbox.launcher.supervise import descendants, drain, send, wake_on_child
+
+try:
+    import pwd
+except ImportError:  # Windows, where no launcher runs
+    pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 
 from dragoman.policy.sandbox.launcher.packets import pass_on
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no launcher runs
+    pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
