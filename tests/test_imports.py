@@ -300,6 +300,8 @@ OTHERS_LATER = {
     "sysconfig": "only for weights",
     "tempfile": "only where a file is edited or set aside",
     "tomllib": "only where there is a configuration file",
+    "fcntl": "not on Windows",
+    "pwd": "not on Windows",
     "termios": "not on Windows",
     "truststore": "only on macOS and Windows",
     "unicodedata": "only where a path is not ASCII",

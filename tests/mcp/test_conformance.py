@@ -11,6 +11,7 @@ from pathlib import Path
 
 import conformance_client
 import pytest
+
 from node_parts import LOCK, node, require_package
 
 CLIENT = Path(conformance_client.__file__)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from node_parts import node, require_package
 from waiting import until
 
 from dragoman.mcp_client.client import McpClient
 from dragoman.mcp_client.contracts import Elicitation, Elicited, StdioServer
+from node_parts import node, require_package
 
 
 @dataclass
