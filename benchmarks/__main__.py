@@ -14,6 +14,7 @@ SUBJECTS = {
     "beside": "the same 200 tool turns beside pydantic-ai and openai-agents, each in an environment of its own",
     "imports": "what importing costs, and `dragoman --version`",
     "first_byte": "from the start of a process to the first byte of its request",
+    "editors": "agents as an editor starts them: ours beside others, where DRAGOMAN_PEERS names their folder",
     "decode": "reading a long stream: without a network, and over loopback HTTP",
     "lists": "`@` in a tree of 200,000 files, and `/resume` among 10,000 sessions",
     "fleet": "the supervisor of many tasks: CPU for each beside a bare asyncio loop of subprocesses, memory by their number",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 
 import pytest
-from editor import Editor
+from editor import MODEL, Editor
 
-from program import Place
+from program import Place, Service
 
 Start = Callable[..., Editor]
 
@@ -69,6 +70,38 @@ def test_a_message_in_many_pieces_is_one(edit: Start) -> None:
     for at in range(0, len(message), 7):
         editor.write(message[at : at + 7])
     assert editor.result(1000) == {"sessions": []}
+
+
+def test_messages_that_come_together_are_answered_in_turn(place: Place) -> None:
+    asked = [("initialize", {"protocolVersion": 1}), ("session/list", {}), ("no/such", {})]
+    lines = [json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) for id, (method, params) in enumerate(asked)]
+    done = place.run("acp", stdin="\n".join(lines))
+    assert done.code == 0
+    assert [json.loads(line)["id"] for line in done.out.splitlines()] == [0, 1, 2]
+
+
+def test_a_client_that_does_not_read_holds_up_nobody(place: Place, serve: Callable[..., Service]) -> None:
+    """Much more is said than a pipe takes. The program still hears that the client is gone, and ends."""
+    serve(f"script: end=repeat\ntext: {'x' * 300_000}")
+    process = place.start("acp", "-m", MODEL, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    messages = [("initialize", {"protocolVersion": 1}), ("session/new", {"cwd": str(place.work), "mcpServers": []})]
+    for id, (method, params) in enumerate(messages):
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    session = json.loads(process.stdout.readline())["result"]["sessionId"]
+    params = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}).encode() + b"\n")
+    process.stdin.flush()
+    assert place.service is not None
+    place.service.expect(1)
+    process.stdin.close()
+    assert process.wait(60) == 0
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()
 
 
 def test_half_a_surrogate_pair_is_read(edit: Start) -> None:

@@ -158,8 +158,7 @@ class Methods:
         )
         setup = set_up(options)
         setup = msgspec.structs.replace(setup, servers=read_servers(asked.mcp_servers or (), self._client))
-        setup = choose_first_model(setup, None)
-        conversation = await Conversation.open(options, setup=setup, holds_session=True)
+        conversation = await Conversation.open(options, setup=setup, holds_session=True, waits=False)
         session = EditorSession(conversation, self.peer, self._writer, self._shows, lambda: self._models_of(conversation.setup))
         if self._is_closing:
             await session.close()

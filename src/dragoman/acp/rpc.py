@@ -109,7 +109,8 @@ class ClientPeer:
         if message.method is msgspec.UNSET:
             self._take_answer(message)
         elif message.id is msgspec.UNSET:
-            self._take_notification(message.method, message.params)
+            # Behind the requests that came before it, which begin in their turn: a cancel is about them too.
+            asyncio.get_running_loop().call_soon(self._take_notification, message.method, message.params)
         elif message.id is None or message.id in self._tasks:
             self._fail(message.id, AcpError(INVALID_REQUEST, say("acp.bad_id")))
         else:

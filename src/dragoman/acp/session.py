@@ -153,7 +153,8 @@ class EditorSession:
         if self._first is None:
             self._first = asyncio.get_running_loop().create_task(self._open_first())
         first = self._first
-        await asyncio.wait([first])
+        if not first.done():
+            await asyncio.wait([first])
         if first.cancelled():
             return False
         first.result()

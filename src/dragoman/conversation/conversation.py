@@ -85,15 +85,16 @@ class Conversation:
         holds_session: bool = False,
         setup: Setup | None = None,
         prepare: Callable[[Agent], None] | None = None,
+        waits: bool = True,
     ) -> Conversation:
         """Open what the options name: a folder, a session to go on with, a model. Nobody is asked: a folder that the user has not trusted
         stays so until `ask_first`. Raises DragomanError.
 
         `session_id`: of a new session, made by the store. `setup`: what was read already. `prepare`: what the front end does with each
-        agent that is opened."""
+        agent that is opened. `waits`: for MCP servers whose tools are not known yet; otherwise they join at a later prompt."""
         conversation = cls(holds_session=holds_session)
         conversation._prepare = prepare
-        await conversation._open_agent(choose_first_model(setup or set_up(options, env), None), session_id)
+        await conversation._open_agent(choose_first_model(setup or set_up(options, env), None), session_id, waits=waits)
         return conversation
 
     async def ask_first(self) -> None:
@@ -131,10 +132,9 @@ class Conversation:
         await close_agent(self.agent)
         self.log.close()
 
-    async def _open_agent(self, setup: Setup, session_id: str = "") -> None:
-        opened = await open_agent(
-            setup, ask=self.questions.ask, ask_user=self.questions.ask_user, session_id=session_id, takes_another=True
-        )
+    async def _open_agent(self, setup: Setup, session_id: str = "", *, waits: bool = True) -> None:
+        ask, ask_user = self.questions.ask, self.questions.ask_user
+        opened = await open_agent(setup, ask=ask, ask_user=ask_user, waits=waits, session_id=session_id, takes_another=True)
         self.agent, self.notices, self.setup = opened.agent, opened.notices, setup
         self.store = FileStore(setup.places.sessions)
         self.may_retry = was_broken_off(self.agent)

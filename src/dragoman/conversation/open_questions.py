@@ -163,7 +163,7 @@ class OpenQuestions:
         return AskedQuestion(
             self._next_id(),
             "approval",
-            question_words(call.name, intent, kind),
+            question_words(call.name, intent, kind, _file_of(written) if kind == "edit" else ""),
             shown_name(intent.title or call.name),
             detail,
             tuple(_notes(call, intent, detail)),
@@ -232,6 +232,11 @@ def _editable(call: ToolCall, written: str) -> str:
     if call.name == "run_shell" and isinstance(command, str):
         return command
     return msgspec.json.format(jsontext.dumps(args))
+
+
+def _file_of(arguments: str) -> str:
+    named = (jsontext.decode_object(arguments or "{}") or {}).get("file_path")
+    return named if isinstance(named, str) else ""
 
 
 def _notes(call: ToolCall, intent: Intent, detail: str) -> list[str]:
