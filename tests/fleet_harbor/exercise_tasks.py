@@ -1,19 +1,13 @@
-"""The 34 exercises as tasks of Harbor, and the model that works on all of them at once."""
+"""The 34 exercises as tasks of Harbor."""
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from benchmarks.conversation import words
-from benchmarks.polyglot import WAYS, Exercise, Worker
+from benchmarks.polyglot import Exercise
+from benchmarks.polyglot_fleet import instruction
 
-from dragoman.testing.script_steps import ScriptedAnswer
-
-_NAMED = re.compile(r"Solve the exercise ([a-z0-9-]+)\.")
 TASK = """\
 schema_version = "1.4"
 
@@ -37,9 +31,7 @@ def write_task(exercise: Exercise, folder: Path) -> None:
                 (task / place / path).parent.mkdir(parents=True, exist_ok=True)
                 (task / place / path).write_bytes(data)
     (task / "task.toml").write_text(TASK, encoding="utf-8")
-    (task / "instruction.md").write_text(
-        f"Solve the exercise {exercise.name}. Its instructions are in .docs/instructions.md.\n", encoding="utf-8"
-    )
+    (task / "instruction.md").write_text(instruction(exercise) + "\n", encoding="utf-8")
     test = f"cp -r /tests/exercise/. /app/ && cd /app && python -m pytest -q -p no:cacheprovider {shlex.quote(exercise.tests)}"
     (task / "tests" / "test.sh").write_text(
         f"{test} && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n", encoding="utf-8"
@@ -47,15 +39,3 @@ def write_task(exercise: Exercise, folder: Path) -> None:
     (task / "solution").mkdir()
     (task / "solution" / "solution.py").write_text(exercise.solution, encoding="utf-8")
     (task / "solution" / "solve.sh").write_text(f"cp /solution/solution.py /app/{shlex.quote(exercise.stub)}\n", encoding="utf-8")
-
-
-class AllWorkers:
-    """A scripted model for many conversations at once: each request says which exercise it is about."""
-
-    def __init__(self, exercises: Sequence[Exercise]) -> None:
-        self._workers = {each.name: Worker(each, WAYS[number % len(WAYS)]) for number, each in enumerate(exercises)}
-
-    def __call__(self, asked: Any) -> ScriptedAnswer:
-        named = _NAMED.search(words(asked.body))
-        assert named is not None, "a request about no exercise"
-        return self._workers[named[1]](asked)

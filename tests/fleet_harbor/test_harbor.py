@@ -18,10 +18,11 @@ pytest.importorskip("harbor.agents.installed.base", reason="Harbor is not instal
 from atif import Trajectory
 from benchmarks.corpora import NO_CORPORA
 from benchmarks.polyglot import exercises
+from benchmarks.polyglot_fleet import AllWorkers
 
 from dragoman.testing import Loopback
 from dragoman.testing.script_steps import ScriptedAnswer
-from fleet_harbor.exercise_tasks import TASK, AllWorkers, write_task
+from fleet_harbor.exercise_tasks import TASK, write_task
 
 TESTS = Path(__file__).resolve().parents[1]
 KEY = "sk-test-harbor-0123456789abcdef"
