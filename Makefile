@@ -79,8 +79,9 @@ check-fast: $(DEV) ## The same without the tests
 types: $(DEV) ## Check the examples and typed use of the whole API with mypy and pyright, and that both refuse what is wrong
 	$(BIN)/python -m checks.types
 
-screens: $(DEV) ## Drive the conversation in tmux and write what stands on the screen into docs/images
+screens: $(DEV) ## Drive the conversation in tmux and the pages in Chromium, and write what is to be seen into docs/images
 	$(BIN)/python -m checks.screens
+	$(BIN)/python -m checks.pages
 
 # Programs that tests drive. Without them those tests are skipped, on a build machine they fail. Node, Rust, Maven, PostgreSQL and Docker
 # are not brought: their tests run where they are.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from certificates import Authority
 from program import Place
 from viewer.browsing import Serving, Watched, serving, session_files, settle, watched
 from viewer.conftest import Shown
@@ -191,3 +192,23 @@ def test_two_sessions_are_compared(two: Place, browser: Browser) -> None:
         expect(page.get_by_role("row", name=re.compile("^Model"))).to_contain_text("claude-sonnet-5-5")
         expect(page.locator(".pair")).to_contain_text("Short.")
         expect(page.locator(".pair")).to_contain_text("Rather longer.")
+
+
+def test_elsewhere_it_wants_a_password_over_tls(tmp_path: Path, browser: Browser) -> None:
+    """127.0.0.2 is an address of others as far as the program knows."""
+    place = Place(tmp_path)
+    certificate = str(Authority(tmp_path).server_file("127.0.0.2"))
+    place.more_env["DRAGOMAN_VIEW_PASSWORD"] = "a long enough password"
+    files = ("--tls-cert", certificate, "--tls-key", certificate)
+    with serving(place, "--host", "127.0.0.2", *files) as server, watched(browser, server, ignore_https_errors=True) as view:
+        assert server.first.startswith("https://127.0.0.2:")
+        assert "token" not in server.first
+        page = view.open(server.first)
+        page.get_by_label("Password").fill("a wrong password")
+        page.get_by_role("button", name="Enter").click()
+        expect(page.get_by_role("alert")).to_have_text("The password is wrong.")
+        page.get_by_label("Password").fill("a long enough password")
+        page.get_by_role("button", name="Enter").click()
+        expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+        view.faults = [each for each in view.faults if "401" not in each]
+    place.close()

@@ -125,7 +125,7 @@ function NoticeRow({ block, at }) {
   const long = detail || (about === "setup" || about === "told" ? block.text : "");
   const words = about === "setup" ? t("setup") : about === "told" ? t("told") : block.text;
   if (!long) return html`<span class="note"><span aria-hidden="true">${MARKS[about] ?? "·"}</span> ${plain(words)}</span>`;
-  return html`<${Fold} at=${at} id=${block.id} label=${html`<span class="note">${MARKS[about] ?? "·"} ${plain(words)}</span>`}><${Code} text=${long} /><//>`;
+  return html`<${Fold} at=${at} id=${block.id} label=${html`<span class="note">${MARKS[about] ?? ""} ${plain(words)}</span>`}><${Code} text=${long} /><//>`;
 }
 
 const MARKS = { pruned: "✂", compressed: "⇲", model: "⇄", rewound: "↶", restored: "↶", kept: "⚲" };

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from "./preact.js";
 import { Blocks } from "./blocks.js";
 import { isDiff, ShownDiff } from "./diff.js";
+import { useNarrow } from "./files.js";
 import { Code } from "./rows.js";
 import { Timeline } from "./session.js";
 import * as source from "./source.js";
@@ -82,6 +83,7 @@ function Composer({ state, act, choices, busy }) {
   const [text, setText] = useState("");
   const [address, setAddress] = useState("");
   const field = useRef(null);
+  const narrow = useNarrow();
   const send = (when) => text.trim() && act("send", { text, when }).then((sent) => sent && setText(""));
   const onKey = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -93,12 +95,12 @@ function Composer({ state, act, choices, busy }) {
   const offered = /^\/\S*$/.test(text) ? choices.commands.filter((row) => row.name.startsWith(text)).slice(0, 8) : [];
   return html`<form onSubmit=${(event) => (event.preventDefault(), send("next"))}>
     ${offered.length > 0 && html`<ul class="facts">${offered.map((row) => html`<li><button type="button" onClick=${() => (setText(`${row.name} `), field.current.focus())}>${row.usage}</button> ${row.about}</li>`)}</ul>`}
-    <textarea ref=${field} rows="3" value=${text} placeholder=${t("write")} aria-label=${t("write")} disabled=${state.asks_first} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
+    <textarea ref=${field} rows=${narrow ? 2 : 3} value=${text} placeholder=${t("write")} aria-label=${t("write")} disabled=${state.asks_first} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
     <div class="tools"><button>${t(state.busy ? "send_queue" : "send")}</button>
       ${state.busy && html`<button type="button" onClick=${() => send("steer")} disabled=${!state.can_steer}>${t("steer")}</button>
         <button type="button" onClick=${() => act("cancel", {})}>${t("stop")}</button> <span role="status" class="dim">${plain(busy) || t("working")}</span>`}
-      ${pick("model", state.model, choices.models)} ${pick("mode", state.mode, choices.modes)} ${pick("effort", state.effort, choices.efforts)}
-      <button type="button" onClick=${() => source.post("token").then(({ url }) => setAddress(url))}>${t("another_page")}</button></div>
+      <details open=${!narrow}><summary>${oneLine(state.model, 60)}</summary><div class="tools">${pick("model", state.model, choices.models)} ${pick("mode", state.mode, choices.modes)} ${pick("effort", state.effort, choices.efforts)}
+      <button type="button" onClick=${() => source.post("token").then(({ url }) => setAddress(url))}>${t("another_page")}</button></div></details></div>
     ${address && html`<p class="code">${address}</p>`}</form>`;
 }
 
