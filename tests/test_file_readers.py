@@ -58,7 +58,7 @@ OWN = {
     "policy/sandbox/refusals.py": "the kernel's table of sockets",
     "policy/sandbox/private_folder.py": "makes a file in a folder that was just made",
     "fleet/command.py": "the tasks that the user names, and standard input: they may be a pipe",
-    "fleet/ending.py": "the kernel's files about processes",
+    "fleet/ending.py": "the kernel's files about processes, and a note of our own",
     "fleet/folder.py": "our own list of tasks, in a private folder",
     "fleet/journal.py": "our own journal, in a private folder",
     "fleet/ray_node.py": "makes files in a folder that was just made",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from dragoman.testing.script import Script
 from fleet.fleets import MODEL, answer_by_task, fleet_files, results, run_fleet, task, task_of, write_tasks
-from processes import alive, marked_sleep, started_within
+from processes import alive, gone_within, marked_sleep, parent, started_within
 from program import Place, Service
 
 ONE_REQUEST_USD = 0.02
@@ -182,6 +186,61 @@ def test_ctrl_c_leaves_nothing_behind_and_a_resume_goes_on(place: Place, serve: 
     assert {row["outcome"] for row in results(place)} == {"cancelled"}
     is_calm.set()
     assert place.run("fleet", "resume", "tasks").code == 0
+
+
+def test_a_worker_that_was_stopped_is_ended_too(place: Place, serve: Callable[..., Service]) -> None:
+    sleeping = marked_sleep()
+    serve(lambda request: script(command(sleeping)))
+    write_tasks(place, [task("one", limits={"seconds": 1.0})])
+    process = place.start("fleet", "run", "tasks.jsonl", "--model", MODEL)
+    assert started_within(60, sleeping)
+    [worker] = [pid for pid in alive("fleet work") if parent(pid) == process.pid]
+    os.kill(worker, signal.SIGSTOP)
+    assert gone_within(60, sleeping)
+    assert process.stdout is not None
+    assert b"(SIGKILL) (it was stuck)" in process.stdout.readline()
+    process.terminate()
+    process.communicate(timeout=60)
+
+
+def test_a_late_result_is_kept_beside_and_counted(place: Place, serve: Callable[..., Service]) -> None:
+    """A worker of a machine believed dead may still write: its result counts once, its cost always."""
+    serve(answer_by_task)
+    write_tasks(place, [task("one")])
+    assert run_fleet(place).code == 0
+    folder = fleet_files(place) / "tasks" / "one" / "1"
+    accepted = (folder / "result.json").read_bytes()
+    late = place.run(
+        "fleet", "work", str(folder / "task.json"), "--attempt", "1", "--epoch", "1", "--out", str(folder / "epoch-1"), "-m", MODEL
+    )
+    assert late.code == 0
+    assert (folder / "result.json").read_bytes() == (folder / "epoch-1" / "result.json").read_bytes() == accepted
+    assert len(list((folder / "epoch-1").glob("late-*.json"))) == 1
+    assert place.run("fleet", "resume", "tasks").code == 0
+    row = results(place)[0]
+    assert row["lost_usd"] == pytest.approx(row["cost_usd"])
+
+
+def test_retry_runs_again_what_did_not_pass(place: Place, serve: Callable[..., Service]) -> None:
+    service = serve(answer_by_task)
+    (place.work / "flag").mkdir()
+    write_tasks(place, [task("one"), task("two", workspace="flag", check="test -e flag")])
+    assert run_fleet(place, "--attempts", "2").code == 1
+    assert "pass@1 50.0 %, pass@2 50.0 % of 2 tasks" in place.run("fleet", "status", "tasks").out
+    (place.work / "flag" / "flag").write_text("")
+    asked = len(service.requests)
+    place.run("fleet", "retry", "tasks").complaint(42, "--failed")
+    assert place.run("fleet", "retry", "tasks", "--failed").code == 0
+    assert len(service.requests) == asked + 6
+    rows = results(place)
+    assert {row["outcome"] for row in rows} == {"passed"}
+    assert [row["epochs"] for row in rows] == [1, 1, 2, 2]
+    assert "+two" in place.run("fleet", "show", "tasks", "two").out
+    shown = place.run("fleet", "export", "tasks", "--atif")
+    assert "4 entries" in shown.out, shown
+    preds = json.loads((fleet_files(place) / "preds.json").read_text())
+    assert [each["instance_id"] for each in preds] == ["one", "two"]
+    assert "+one" in preds[0]["model_patch"]
 
 
 def config(place: Place) -> None:

@@ -17,7 +17,7 @@ from dragoman.fleet.task import GitSource, Task
 from dragoman.fleet.workspace import Snapshot, copy_tree, make_copy, remove_place, write_files
 from dragoman.testing.script import Script
 from dragoman.values.errors import InputError
-from fleet.fleets import answer_by_task, results, run_fleet, task, write_tasks
+from fleet.fleets import MODEL, answer_by_task, results, run_fleet, task, write_tasks
 from program import Place, Service
 
 
@@ -144,3 +144,28 @@ def test_variables_of_a_task_reach_its_commands_and_nothing_else(place: Place, s
     assert run_fleet(place).code == 0
     assert "teal of the task" in json.dumps(service.requests[-1])
     assert results(place)[0]["requests"] == 2
+
+
+def test_harbor_folders_are_tasks(place: Place, serve: Callable[..., Service]) -> None:
+    def choose(request: Any) -> Any:
+        text = json.dumps(request.body["messages"])
+        is_first = len(request.body["messages"]) == 1
+        write = 'call: write_file {"path":"done.txt","content":"yes"}'
+        return Script.parse(write if is_first and "Make ./done.txt" in text else "text: done").answers[0]
+
+    serve(choose)
+    for name, instruction in (("good", "Make /app/done.txt."), ("bad", "Make nothing.")):
+        for path, text in {
+            "task.toml": '[agent]\ntimeout_sec = 50.0\n[verifier]\ntimeout_sec = 30.0\n[metadata]\ntags = ["easy"]\n',
+            "instruction.md": instruction,
+            "environment/a.txt": "a\n",
+            "environment/Dockerfile": "FROM debian\nWORKDIR /app\nCOPY . .\n",
+            "tests/test.sh": "cd /\nbash /tests/inner/look.sh && reward=1 || reward=0\necho $reward > /logs/verifier/reward.txt\n",
+            "tests/inner/look.sh": "test -e /app/done.txt -a -e /app/a.txt\n",
+        }.items():
+            (place.work / "set" / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (place.work / "set" / name / path).write_text(text)
+    assert place.run("fleet", "run", "set", "--model", MODEL).code == 1
+    assert {row["task"]: row["outcome"] for row in results(place, "set")} == {"good": "passed", "bad": "failed"}
+    (place.work / "set" / "good" / "environment" / "Dockerfile").write_text("FROM debian\nRUN apt-get install x\n")
+    place.run("fleet", "run", "set", "--model", MODEL, "--name", "other").complaint(42, "good", "RUN", "Harbor")

@@ -15,6 +15,7 @@ from dragoman.base.found_files import read_found_text
 from dragoman.base.private import make_directory
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, new_fleet_id, open_fleet
+from dragoman.fleet.harbor_tasks import is_harbor_folder, read_harbor_tasks
 from dragoman.fleet.journal import FleetJournal, Reopened
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
@@ -94,9 +95,12 @@ def start(options: Options) -> int:
             raise
 
     path = "" if source == "-" else os.path.join(directory, os.path.expanduser(source))
-    with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
-        tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
-        fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
+    if path and is_harbor_folder(path):
+        fleet = make_fleet(fleet_folder(name, directory), read_harbor_tasks(path, needs.check), settings, check)
+    else:
+        with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
+            tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
+            fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
     return supervise(fleet, options)
 
 

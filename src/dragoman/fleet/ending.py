@@ -14,8 +14,10 @@ import time
 
 GRACE_S = 5.0
 """Between TERM and KILL."""
-HANGING_S = 3.0
+HANGING_S = 2.0
 """After the grace, a worker that is still not done ends itself."""
+DEADLINE_FILE = "deadline"
+"""When a worker has to have ended at the latest, in seconds since 1970, for whoever started it: a worker that was stopped ends nothing."""
 EXIT_OVERDUE = 124
 _LAUNCHER = b"dragoman.policy.sandbox.launcher"
 
@@ -58,7 +60,8 @@ def end_below(within_s: float = 2.0) -> bool:
 class Watchdog:
     """Ends the worker from a thread of its own, if it still runs at a certain time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, DEADLINE_FILE)
         self._until_s: float | None = None
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -67,6 +70,7 @@ class Watchdog:
         """So much time from now on; None: any."""
         with self._lock:
             self._until_s = None if left_s is None else time.monotonic() + left_s
+            _tell(self._path, None if left_s is None else time.time() + left_s)
             if self._thread is None and left_s is not None:
                 self._thread = threading.Thread(target=self._watch, daemon=True)
                 self._thread.start()
@@ -79,6 +83,23 @@ class Watchdog:
                 end_below()
                 os._exit(EXIT_OVERDUE)
             time.sleep(min(left_s, 1.0))
+
+
+def is_overdue(folder: str) -> bool:
+    """Whether the worker of this folder should have ended by now."""
+    try:
+        with open(os.path.join(folder, DEADLINE_FILE), "rb") as file:
+            return time.time() > float(file.read(64) or b"inf")
+    except (OSError, ValueError):
+        return False
+
+
+def _tell(path: str, until_s: float | None) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, b"" if until_s is None else b"%.3f" % until_s)
+    finally:
+        os.close(descriptor)
 
 
 def _below() -> list[int]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -14,14 +15,17 @@ from typing import Protocol
 import msgspec
 
 from dragoman.base.processes import COOKIE, end_processes, kill_group
-from dragoman.fleet.ending import GRACE_S, HANGING_S
+from dragoman.fleet.ending import GRACE_S, HANGING_S, is_overdue
 from dragoman.fleet.result import TASK_FILE
 from dragoman.fleet.task import Task
 from dragoman.fleet.workspace import remove_place
+from dragoman.words import say
 
 LOG_FILE = "worker.log"
 SOURCES = "sources"
 """The folder of fetched repositories, in that of the copies."""
+LOOK_S = 1.0
+"""How often it is looked whether a worker is overdue."""
 MARGIN_S = 120.0
 """For copying the workspace and starting up: a worker that takes longer than everything it may do, and this, is stuck."""
 
@@ -119,12 +123,9 @@ class LocalPool:
         is_cut = True
         try:
             try:
-                async with asyncio.timeout(order.most_s * 4):  # waiting for a service's limits is not counted, so this is generous
-                    code = await _wait(process)
-                is_cut = code < 0
-                return WorkerEnd(code)
-            except TimeoutError:
-                return WorkerEnd(-signal.SIGKILL, "it was stuck")
+                code = await self._follow(process, order)
+                is_cut = code is None or code < 0
+                return WorkerEnd(-signal.SIGKILL, say("fleet.stuck")) if code is None else WorkerEnd(code)
             except asyncio.CancelledError:
                 is_cut = await self._stop(process)
                 raise
@@ -156,6 +157,18 @@ class LocalPool:
             )
         finally:
             os.close(log)
+
+    async def _follow(self, process: subprocess.Popen[bytes], order: AttemptOrder) -> int | None:
+        """Its exit code; None where it should have ended by itself and has not, which one that was stopped does not."""
+        last_s = time.monotonic() + order.most_s * 4  # waiting for a service's limits is not counted, so this is generous
+        ending = asyncio.ensure_future(_wait(process))
+        try:
+            while not is_overdue(order.out) and time.monotonic() < last_s:
+                if (await asyncio.wait([ending], timeout=LOOK_S))[0]:
+                    return ending.result()
+        finally:
+            ending.cancel()
+        return None
 
     async def _stop(self, process: subprocess.Popen[bytes]) -> bool:
         """Returns whether it has to be killed."""

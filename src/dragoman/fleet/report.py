@@ -13,7 +13,7 @@ from dragoman.base.atomic import write_aside
 from dragoman.base.private import write_whole
 from dragoman.fleet.figures import dollars, outcome_word
 from dragoman.fleet.folder import RESULTS_FILE, Fleet
-from dragoman.fleet.result import LATE, OUTCOMES, AttemptResult, read_result, read_spent
+from dragoman.fleet.result import LOST, OUTCOMES, AttemptResult, read_late_results, read_result, read_spent
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
@@ -68,14 +68,14 @@ def _epochs(folder: str) -> list[tuple[int, str]]:
 def _costs(folder: str, *, is_accepted: bool) -> Iterator[float | None]:
     """What the start in this folder has cost beside an accepted result."""
     result = read_result(folder)
-    if is_accepted and result is not None:
-        if any(name.startswith(LATE) for name in os.listdir(folder)):
-            spent = read_spent(folder).usd
-            yield None if spent is None or result.cost_usd is None else max(spent - result.cost_usd, 0.0)
-        return
-    spent = read_spent(folder).usd
-    known = result.cost_usd if result is not None else 0.0
-    yield None if spent is None or known is None else max(spent, known)
+    late = [each.cost_usd for each in read_late_results(folder)]
+    if result is None or not is_accepted:
+        known = [read_spent(folder).usd, result.cost_usd if result is not None else 0.0, *late]
+        yield None if None in known else max(each or 0.0 for each in known)
+    elif result.error_type.startswith(LOST):  # what was known of a worker that has come back
+        yield None if None in late else max([(each or 0.0) - (result.cost_usd or 0.0) for each in late], default=0.0)
+    else:
+        yield from late
 
 
 def write_results(fleet: Fleet) -> None:

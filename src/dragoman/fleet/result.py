@@ -14,6 +14,8 @@ from dragoman.base.private import write_whole
 RESULT_FILE = "result.json"
 SPENT_FILE = "spent.jsonl"
 LATE = "late-"
+LOST = "WorkerLost"
+"""The class of error of a worker that left no result; the signal follows."""
 TASK_FILE = "task.json"
 MOST_RESULT_BYTES = 64_000_000
 
@@ -97,10 +99,24 @@ def write_result(folder: str, result: AttemptResult) -> bool:
 
 def read_result(folder: str) -> AttemptResult | None:
     """The result in a folder; None if there is none that can be read."""
+    return _read(os.path.join(folder, RESULT_FILE))
+
+
+def _read(path: str) -> AttemptResult | None:
     try:
-        return msgspec.json.decode(read_found(os.path.join(folder, RESULT_FILE), MOST_RESULT_BYTES), type=AttemptResult)
+        return msgspec.json.decode(read_found(path, MOST_RESULT_BYTES), type=AttemptResult)
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def read_late_results(folder: str) -> list[AttemptResult]:
+    """Results that came when there was one already."""
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith(LATE)]
+    except FileNotFoundError:
+        return []
+    found = [_read(os.path.join(folder, name)) for name in names]
+    return [each for each in found if each is not None]
 
 
 class AttemptSpending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

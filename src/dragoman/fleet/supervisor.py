@@ -20,14 +20,13 @@ from dragoman.fleet.folder import Fleet
 from dragoman.fleet.journal import EpochEnded, EpochStarted, FleetJournal, Reopened, replay
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.placement import AttemptOrder, Placement, WorkerEnd
-from dragoman.fleet.result import AttemptResult, Outcome, UsedTokens, read_result, read_spent, write_result
+from dragoman.fleet.result import LOST, AttemptResult, Outcome, UsedTokens, read_result, read_spent, write_result
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
 SAME_FAILURES = 3
 """The same class of error at the same request, so often, is deterministic."""
 MOST_EPOCHS = 10
-LOST = "WorkerLost"
 PLACE_LOST = "MachineLost"
 INTERRUPTED = "Interrupted"
 """The supervisor was killed: no failure of the attempt."""

@@ -174,7 +174,8 @@ class AttemptWork:
     def __init__(self, task: Task, options: Options, place: AttemptPlace, blank: AttemptResult, out: str) -> None:
         self._task, self._options, self._place, self._out = task, options, place, out
         self._result = blank
-        self._clock = WorkClock(Watchdog())
+        self._watchdog = Watchdog(out)
+        self._clock = WorkClock(self._watchdog)
         self._meter: AttemptMeter | None = None
         self._main: asyncio.Task[object] | None = None
         self._is_cancelled = False
@@ -278,17 +279,19 @@ class AttemptWork:
 
     async def _run_command(self, agent: Agent, command: str) -> _Done:
         """Run a command in the copy, in the sandbox of the agent's own commands, for as long as a check may take."""
-        tail = _LastOutput()
+        tail, limits = _LastOutput(), self._task.limits
+        self._watchdog.set(limits.check_seconds + GRACE_S + HANGING_S)
         done = await run_process(
             [os.environ.get("DRAGOMAN_FLEET_SHELL", "/bin/sh"), "-c", command],
             directory=self._place.copy,
             env=child_environment(self._task.env, secret_variables(agent._harness.models.catalog)),
             take_stdout=tail.take,
             take_stderr=tail.take,
-            timeout_s=self._task.limits.check_seconds,
+            timeout_s=limits.check_seconds,
             launch=agent._harness.starter,
             streams="merged",
         )
+        self._watchdog.set(None)
         return _Done(124 if done.timed_out else done.code, tail.text, done.timed_out)
 
     async def _take_snapshot(self) -> Snapshot | None:
