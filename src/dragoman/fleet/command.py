@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 from dragoman import __version__
 from dragoman.app.options import Options
@@ -173,4 +173,7 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     write_results(fleet)
     if supervisor.is_done:
         remove_tree(os.path.dirname(scratch), os.path.basename(scratch))
+    else:
+        with suppress(OSError):  # what was fetched stays for a resume
+            os.rmdir(scratch)
     return onlooker.finish(supervisor)

@@ -30,7 +30,9 @@ class Needs:
     def __init__(self, options: Options, directory: str) -> None:
         """Raises InputError or ConfigError where the settings of the fleet are wrong."""
         self._options = options
-        self._setup = set_up(Options(model=options.model, sandbox=options.sandbox, directory=directory, config=options.config))
+        self._setup = set_up(
+            Options(model=options.model, sandbox=options.sandbox, directory=directory, config=options.config, lang=options.lang)
+        )
         self._catalog = catalog_of(self._setup)
         self._default = ""
         self._found = set[str]()

@@ -161,7 +161,7 @@ def _write_trajectories(fleet: Fleet, options: Options) -> list[str]:
     from dragoman.sessions.atif import to_atif
     from dragoman.sessions.store import FileStore
 
-    setup = set_up(Options(directory=options.directory, config=options.config))
+    setup = set_up(Options(directory=options.directory, config=options.config, lang=options.lang))
     store, catalog, folder = FileStore(setup.places.sessions), catalog_of(setup), os.path.join(fleet.folder, "atif")
     listed = store.list()
     paths = {each.session_id: each.path for each in listed}

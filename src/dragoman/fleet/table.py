@@ -134,7 +134,7 @@ class LiveTable(PlainLines):
         return super().finish(supervisor)
 
     def _print(self, text: str) -> None:
-        text = "\n".join(wrap_line(text, columns_of(sys.stdout), hang=15)) if not self.color or "\x1b" not in text else text
+        text = "\n".join(wrap_line(text, columns_of(sys.stdout), hang=2)) if not self.color or "\x1b" not in text else text
         self._write(f"{self._erase()}{text}\n{self._drawn() if self._timer is not None else ''}")
 
     def _tick(self) -> None:
