@@ -91,6 +91,10 @@ def _run_command(options: Options) -> int:
             from dragoman.cli.serve_local import serve
 
             return serve(options)
+        case "fleet" if options.words[:1] == ("work",):  # there may be many of it: it loads nothing of the supervisor
+            from dragoman.fleet.worker import work
+
+            return work(options)
         case "fleet":
             from dragoman.fleet.command import run_fleet
 

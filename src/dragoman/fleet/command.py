@@ -38,10 +38,6 @@ Action = Callable[[Options], int]
 def run_fleet(options: Options) -> int:
     """Carry out the action that the first word names; returns the exit code."""
     name = options.words[0] if options.words else ""
-    if name == "work":
-        from dragoman.fleet.worker import work
-
-        return work(options)
     actions: dict[str, Action] = {
         "run": start,
         "resume": resume,

@@ -11,8 +11,6 @@ import os
 import stat
 import subprocess
 import sys
-import tarfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -159,6 +157,9 @@ def _pass_piece(source: int, copy: int) -> int:
 
 def _unpack(path: str, copy: str) -> None:
     """Nothing of an archive lands outside the copy."""
+    import tarfile
+    import zipfile
+
     try:
         if path.endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
