@@ -15,11 +15,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from benchmarks import everyday
 from benchmarks.table import Cell, Table
 from dragoman.cli.program import run
 from dragoman.local.weights import find
@@ -121,22 +122,57 @@ SUBJECTS = {"seen": Subject(TASKS, FILES), "unseen": Subject(UNSEEN, FILES), "wo
 
 
 def attempt(subject: Subject, task: Task, model: str, seed: int, folder: Path) -> Try:
+    code, told, seconds = ask(subject, task.question, model, seed, folder)
+    answer = str(told.get("response", ""))
+    is_done = _is_left(task, folder / "workspace") if task.leaves[0] else is_right(task, answer)
+    return Try(code == 0 and is_done, answer or json.dumps(told.get("error", "")), seconds)
+
+
+def ask(subject: Subject, question: str, model: str, seed: int, folder: Path) -> tuple[int, dict[str, Any], float]:
+    """Run the program once. Returns its exit code, the object that it prints, and the seconds it took."""
     config, workspace = folder / "config.toml", folder / "workspace"
     more = subject.settings.format(name=model.removeprefix("local/"))
     config.write_text(f"[deployments.local.extra_body]\nseed = {seed}\n{more}", encoding="utf-8")
     _lay_out(subject.files, workspace)
     began = time.monotonic()
     arguments = ["-m", model, "-C", str(workspace), "--config", str(config), "--output-format", "json"]
-    arguments += ["--approval", subject.approval, "-p", task.question]
+    arguments += ["--approval", subject.approval, "-p", question]
     # A file and not a buffer: the program writes to the descriptor.
     with (folder / "answer.json").open("w+", encoding="utf-8") as out:
         with contextlib.redirect_stdout(out):
             code = run(arguments)
         out.seek(0)
         told = json.loads(out.read() or "{}")
-    answer = str(told.get("response", ""))
-    is_done = _is_left(task, workspace) if task.leaves[0] else is_right(task, answer)
-    return Try(code == 0 and is_done, answer or json.dumps(told.get("error", "")), time.monotonic() - began)
+    return code, told, time.monotonic() - began
+
+
+def measure_everyday(model: str, questions: tuple[everyday.Question, ...], tries: int, *, shows: bool) -> Table:
+    subject = Subject({}, everyday.FILES, approval="auto-edit")
+    given: list[everyday.Given] = []
+    began = time.monotonic()
+    with _own_folder() as folder:
+        for question in questions:
+            for seed in range(1, tries + 1):
+                _, told, seconds = ask(subject, question.text, model, seed, folder)
+                answer = str(told.get("response", "")) or json.dumps(told.get("error", ""))
+                verdict = everyday.judge(question, answer, folder / "workspace")
+                given.append(everyday.Given(question, answer, str(told.get("unchecked", "")), seconds, verdict))
+                if shows:
+                    everyday.show(given[-1])
+    took = f"{time.monotonic() - began:,.0f} s in all; the median of an answer took {median(each.seconds for each in given):.1f} s"
+    return everyday.table_of(f"{model}: everyday questions", questions, given, took)
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[Path]:
+    """Always the same path: the model is told of it, so another would be another prompt."""
+    folder = Path(tempfile.gettempdir(), "dragoman-bench-local")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lay_out(files: Mapping[str, str], workspace: Path) -> None:
@@ -158,13 +194,9 @@ def is_right(task: Task, answer: str) -> bool:
 
 
 def measure(model: str, subject: Subject, tries: int, *, shows: bool = False) -> Table:
-    # Always the same path: the model is told of it, so another would be another prompt.
-    folder = Path(tempfile.gettempdir(), "dragoman-bench-local")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     rows: list[list[Cell]] = []
     began = time.monotonic()
-    try:
+    with _own_folder() as folder:
         for what, task in subject.tasks.items():
             done: list[Try] = []
             for seed in range(1, tries + 1):
@@ -173,8 +205,6 @@ def measure(model: str, subject: Subject, tries: int, *, shows: bool = False) ->
                     verdict = "right" if done[-1].is_right else "WRONG"
                     print(f"{verdict}  {what}, seed {seed}: {done[-1].answer[:160]!r}", file=sys.stderr, flush=True)
             rows.append([what, sum(each.is_right for each in done), tries, median(each.seconds for each in done)])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     took = f"{time.monotonic() - began:,.0f} s in all, the loading of the weights and the first reading of the prompt included"
     return Table(f"{model}: tasks done", ["task", "right", "of", "seconds (median)"], rows, [took])
 
@@ -186,6 +216,9 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--unseen", action="store_true", help="tasks by which nothing was chosen, instead of those by which it was")
     what.add_argument("--work", action="store_true", help="ten tasks with commands, a search and edits instead, with more tools")
+    what.add_argument(
+        "--everyday", action="store_true", help="ten everyday questions: right, false, and which of them are marked as not checked"
+    )
     parser.add_argument("--show", action="store_true", help="print every answer")
     given = parser.parse_args()
     if not os.environ.get("DRAGOMAN_LOCAL_MODEL") and find(given.model) is None:
@@ -194,6 +227,10 @@ def main() -> None:
     # Its sessions are nobody's.
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = os.environ["XDG_DATA_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
+        if given.everyday:
+            for questions in (everyday.QUESTIONS, everyday.UNSEEN):
+                print(measure_everyday(given.model, questions, given.tries or 3, shows=given.show).markdown())
+            return
         subject = SUBJECTS["unseen" if given.unseen else "work" if given.work else "seen"]
         print(measure(given.model, subject, tries, shows=given.show).markdown())
 

@@ -80,6 +80,7 @@ LATER = {
     "providers.pace": "only where what may be sent per minute is limited",
     "conversation.help_chinese": "only where help is read in Chinese",
     "loop.choosing": "only where a result is let go or kept by hand",
+    "loop.unsupported": "only for a small model",
     "loop.budget": "only where there is a budget",
     "loop.gating": "only where a command may reach a host",
     "loop.hooking": "only where there are hooks",

@@ -3,6 +3,7 @@
 from dragoman.values.record import (
     About,
     AnswerRejected,
+    AnswerUnchecked,
     CommandOutput,
     Compressed,
     Configured,
@@ -35,6 +36,7 @@ from dragoman.values.record import (
 __all__ = [
     "About",
     "AnswerRejected",
+    "AnswerUnchecked",
     "CommandOutput",
     "Compressed",
     "Configured",

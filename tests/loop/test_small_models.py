@@ -12,7 +12,8 @@ import pytest
 from agents import make_agent
 from dragoman.loop.agent import Agent
 from dragoman.loop.guard import LoopGuard
-from dragoman.loop.small_model import is_about_files, shorten
+from dragoman.loop.small_model import advise_only, shorten
+from dragoman.loop.unsupported import is_about_files
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
@@ -21,6 +22,7 @@ from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING
 from dragoman.values.parts import text_of
 from dragoman.values.profile import Profile, SmallModel
+from dragoman.values.record import AnswerUnchecked
 
 FEW_TOOLS = {"read_file": ("file_path",), "list_directory": ("path",)}
 SMALL = Profile(
@@ -32,6 +34,7 @@ SMALL = Profile(
         answer_after_calls=1,
     ),
 )
+UNBOUND_FEW = Profile(tools="text", small=SmallModel(answer_after_calls=1, short_prompt=True, few_tools=FEW_TOOLS))
 UNBOUND = Profile(tools="text", small=SmallModel(answer_after_calls=1, short_prompt=True))
 HELLO = 'text: {"reply": {"answer": "Hello."}}'
 QUESTION = "what is the word?"
@@ -209,7 +212,7 @@ def notices(script: str, prompts: list[str], folder: Path, profile: Profile = UN
 def test_an_answer_about_files_for_which_nothing_was_read_says_so(tmp_path: Path) -> None:
     """The smallest model answered "The tests pass." and had run nothing."""
     ((told,),) = notices("text: The tests pass.", ["Do the tests pass?"], tmp_path)
-    assert told == "no file was read and no command was run for this answer: what scripted says of them is a guess"
+    assert told == "not checked: no file was read and no command was run for this answer, so what scripted says is a guess"
 
 
 def test_nothing_is_said_where_something_was_read_now_or_before(tmp_path: Path) -> None:
@@ -221,6 +224,42 @@ def test_nothing_is_said_where_something_was_read_now_or_before(tmp_path: Path) 
 def test_nothing_is_said_of_larger_models_and_where_there_are_no_tools(tmp_path: Path) -> None:
     assert notices("text: They do.", ["Do the tests pass?"], tmp_path, Profile()) == [[]]
     assert notices("text: They do.", ["Do the tests pass?"], tmp_path, builtin=False) == [[]]
+
+
+def test_an_answer_that_nothing_supports_is_marked_in_the_result_and_on_the_record(tmp_path: Path) -> None:
+    async def go() -> tuple[str, list[AnswerUnchecked]]:
+        async with make_agent(ScriptedProvider("text: Port 8080.", profile=UNBOUND), workspace=tmp_path) as agent:
+            result = await agent.run("Which port does app.py use?")
+            return result.unchecked, [entry for entry in agent.history.entries if isinstance(entry, AnswerUnchecked)]
+
+    told, marked = asyncio.run(go())
+    assert told.startswith("not checked: no file was read")
+    assert [entry.reason for entry in marked] == [told]
+
+
+def test_a_refusal_advises_only_tools_that_the_model_is_told_of(tmp_path: Path) -> None:
+    call = '<tool_call>{"name": "read_file", "arguments": {"file_path": "qqqqqqqq.cfg"}}</tool_call>'
+    agent, _, _ = run(f"text: {call}\n---\ntext: It is not there.", tmp_path, UNBOUND_FEW)
+    [result] = results_of(agent)
+    assert "qqqqqqqq.cfg does not exist" in result
+    assert "list_directory" in result
+    assert "glob" not in result
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a does not exist: find it with glob or list_directory", "a does not exist: find it with list_directory"),
+        ("a is binary: use run_shell to look at it (file, strings)", "a is binary"),
+        ("a is too large; read a part. Or use grep", "a is too large; read a part"),
+        ("The tools are: edit, read_file, glob, list_directory, grep.", "The tools are: read_file, list_directory."),
+        ("a is a directory: list it with list_directory", "a is a directory: list it with list_directory"),
+        ("grep failed: no pattern", "grep failed: no pattern"),
+    ],
+)
+def test_advice_without_tools_that_are_missing(text: str, wanted: str) -> None:
+    tools = ("read_file", "list_directory", "glob", "grep", "edit", "run_shell")
+    assert advise_only(text, FEW_TOOLS, tools) == wanted
 
 
 @pytest.mark.parametrize(

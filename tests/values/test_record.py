@@ -11,6 +11,7 @@ from dragoman.loop.history import History
 from dragoman.values.messages import FinishReason, Response, SafetyRating, Settings, Text, Thinking, ToolResult, ToolSpec, assistant
 from dragoman.values.record import (
     AnswerRejected,
+    AnswerUnchecked,
     Compressed,
     Configured,
     Entry,
@@ -47,6 +48,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
         Said, numbers, numbers, st.just(assistant("hello", "世界")), valid_text, st.builds(Usage, numbers), st.sampled_from(FinishReason)
     ),
     st.builds(AnswerRejected, numbers, numbers, numbers, valid_text),
+    st.builds(AnswerUnchecked, numbers, numbers, numbers, valid_text),
     st.builds(ToolStarted, numbers, numbers, valid_text, valid_text),
     st.builds(
         ToolPostponed, numbers, numbers, valid_text, valid_text, st.sampled_from(["decision", "result"]), valid_text, valid_text, valid_text

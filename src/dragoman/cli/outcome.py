@@ -35,6 +35,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """The pages it rests on: what the numbers in the response stand for, then what searches found besides."""
     is_numbered: bool = False
     """Whether the response refers to its sources by number."""
+    unchecked: str = ""
+    """Why the response is not to be relied on: see `Result.unchecked`."""
     failure: Failure | None = None
     session_id: str | None = None
     not_saved: str = ""
@@ -84,6 +86,8 @@ class Outcome(msgspec.Struct, frozen=True):
         data: dict[str, Any] = {"session_id": self.session_id, "response": self.response, "stats": self.stats()}
         if self.sources:
             data["sources"] = sources_data(self.sources)
+        if self.unchecked:
+            data["unchecked"] = self.unchecked
         if self.not_saved:
             data["not_saved"] = self.not_saved
         if self.failure is not None:
@@ -123,6 +127,7 @@ def outcome_of(result: Result, session_id: str, response: str, *, not_saved: str
         response=result.cited or response,
         sources=result.sources,
         is_numbered=bool(result.cited),
+        unchecked=result.unchecked,
         failure=failure,
         session_id=session_id,
         not_saved=not_saved,

@@ -12,13 +12,14 @@ from dragoman.loop.history import History
 from dragoman.loop.option_checks import check_options
 from dragoman.loop.options import Limits
 from dragoman.loop.session import Session, Worker
+from dragoman.loop.small_model import choose_tools
 from dragoman.policy.approvals import Approvals
 from dragoman.tools.registry import Registry
 from dragoman.tools.workspace import Workspace
 from dragoman.values.calls import PendingCall, TakesOver
 from dragoman.values.contracts import BlobStore, Provider
 from dragoman.values.errors import InputError, shown
-from dragoman.values.messages import Message, Settings
+from dragoman.values.messages import Message, Settings, ToolSpec
 from dragoman.values.record import Entry
 from dragoman.words import say
 
@@ -252,6 +253,11 @@ class BetweenRuns(TakesOver):
     @property
     def tools(self) -> Registry:
         return self._harness.registry
+
+    @property
+    def offered_tools(self) -> tuple[ToolSpec, ...]:
+        """Those of `tools` that the model is told of: a small one cannot keep many apart."""
+        return choose_tools(self._session.model, self._harness.registry.specs, self._harness.unchosen)
 
     @property
     def approvals(self) -> Approvals:

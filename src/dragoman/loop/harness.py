@@ -21,6 +21,7 @@ from dragoman.loop.model import Model, Models, is_doubtful
 from dragoman.loop.options import ApprovalOptions, FallbackOptions, Limits, Sandboxing, SearchMode, ToolOptions, WorkspaceOptions, own_tools
 from dragoman.loop.result import Bill
 from dragoman.loop.session import SaidBoundary, Session
+from dragoman.loop.small_model import advise_only
 from dragoman.loop.surroundings import Orientation
 from dragoman.loop.web import Searcher, unmet_search, web_tools
 from dragoman.policy.approvals import Approvals, reaches_person
@@ -358,9 +359,14 @@ class Harness:
         decide = decide if purse is None else purse.watch(decide)
         make = Scheduler if tracing.active is None else tracing.active.scheduler
         scheduler = make(self.registry, self.ledger, decide, emit, align=self._align, outputs=self.outputs)
+        if self.session.model.profile.small is not None:
+            scheduler.reword = self._advise
         if self.hooks is not None:
             scheduler.before, scheduler.around = hooks.before if hooks is not None else None, self.hooks.around
         return scheduler
+
+    def _advise(self, refusal: str) -> str:
+        return advise_only(refusal, [spec.name for spec in self.session.history.view.tools], self.registry.names)
 
     def leave_pending(self) -> tuple[PendingCall, ...]:
         """The calls that wait when a batch has ended, and the run with it."""

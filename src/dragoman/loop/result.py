@@ -43,6 +43,8 @@ class Result(msgspec.Struct, Generic[T], frozen=True):
     sources: tuple[Source, ...] = ()
     """The pages it rests on, each once: first those that the numbers in `cited` stand for, from 1, then what its searches found besides.
     Each has a title, an address and the passages cited; `str()` of one is `Title (address)`."""
+    unchecked: str = ""
+    """Why the answer is not to be relied on, where a model too small to be trusted says of files what no call has returned; else empty."""
     finish: FinishReason | None = None
     usage: Usage = Usage()
     """Where `usage.incomplete` is not 0, an answer ended before the service had told everything: the counts are the least there can be."""
@@ -127,6 +129,7 @@ class Bill:
         outputs: Sequence[ToolOutput],
         duration_ms: int,
         pending: tuple[PendingCall, ...] = (),
+        unchecked: str = "",
     ) -> Result:
         """What a run took that wrote these entries. `outputs` are those of its calls."""
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
@@ -142,6 +145,7 @@ class Bill:
             duration_ms=duration_ms,
             agent=agent,
             pending=pending,
+            unchecked=unchecked,
         )
 
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:

@@ -18,7 +18,7 @@ from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, T, event_of, with_answer, with_error
-from dragoman.loop.small_model import reminder_to_answer, unread_notice
+from dragoman.loop.small_model import doubt_notice, reminder_to_answer
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
 from dragoman.values.calls import PendingCall, prompt_at_work, run_at_work
@@ -83,6 +83,7 @@ class Run(RunHandle[T]):
         self._side_requests_before = self._harness.side_requests
         self._reports: list[CallReport] = []
         self._last: Response | None = None
+        self._unchecked = ""
         self._pending: tuple[PendingCall, ...] = ()
 
     async def _spend(self) -> None:
@@ -124,8 +125,7 @@ class Run(RunHandle[T]):
                 continue  # it was broken off for repeating itself
             words = await hooks.after_response(answer) if (hooks := self._harness.hooks) is not None else ""
             if not answer.message.calls:
-                if notice := unread_notice(self._session.model, self._asked, self._history.view):
-                    self._emit(NoticeGiven("answer", notice))
+                self._note_doubt(answer)
                 _check_end(answer)
                 if words:
                     self._history.say(user(words), "hook")
@@ -147,6 +147,13 @@ class Run(RunHandle[T]):
             if not self._pending:
                 await self._tell_unsaid()
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
+
+    def _note_doubt(self, answer: Response) -> None:
+        """Mark an answer of a small model that no call supports: on the record, for the user, and in the result."""
+        self._unchecked = doubt_notice(self._session.model, self._asked, answer.message.text, self._history.view)
+        if self._unchecked:
+            self._history.doubt(self._unchecked)
+            self._emit(NoticeGiven("answer", self._unchecked))
 
     def _use_found_dialect(self) -> None:
         """Where a call was found written as text though tools are known: go on with tools as text."""
@@ -333,6 +340,7 @@ class Run(RunHandle[T]):
             outputs=[report.output for report in self._reports],
             duration_ms=int((time.monotonic() - self._began_s) * 1000),
             pending=self._pending,
+            unchecked=self._unchecked,
         )
         made = with_error(with_answer(made, self._last), self._error)
         return made if self._typed is None else self._typed.put_into(made)

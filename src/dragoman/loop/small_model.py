@@ -20,19 +20,6 @@ MAX_QUESTION_CHARS = 1_000
 
 _ANSWER = user(ANSWER_NOTE)
 
-MAX_ASKED_CHARS = 400
-"""A longer prompt, or one with a fence, brings along what it is about."""
-_THINGS = (
-    "files? folders? director(?:y|ies) tests? code codebase repo repository project functions? class(?:es)? modules? packages? scripts? "
-    "readme config configuration makefile commits? branch branches diff changes build errors?"
-).replace(" ", "|")
-_POINTING = "the|this|my|our|these|those|all|each|every|which|any|how many|run|read|list|open|show|find|count|fix|check"
-_ABOUT_FILES = (
-    rf"\b(?:{_POINTING})\b(?:\s+[\w.-]+){{0,2}}?\s+(?:{_THINGS})\b"  # do the tests pass, list all files
-    r"|(?:^|[\s'\"`(])(?:[\w.-]+/)*(?:[\w-]{2,}\.[A-Za-z]\w{0,4}|[\w-]\.[A-Za-z]\w{1,4})(?=$|[\s'\"`),:;?!]|\.(?:\s|$))"  # src/main.py
-    r"|文件|目录|文件夹|测试|代码|项目|仓库|函数|脚本|运行"
-)
-
 
 def wants_short_prompt(model: Model) -> bool:
     """Whether to leave out long instructions, surroundings and memory: it takes the files it is told of for those it is asked about."""
@@ -58,21 +45,27 @@ def shorten(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
     return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
 
 
-def unread_notice(model: Model, asked: str, view: View) -> str:
-    """What the user is told where a model too small to be trusted answered a question about their files without looking; else empty.
-
-    It is a fact and not a judgement: nothing was read or run. Where anything was read earlier in the conversation, nothing is said.
-    """
-    if model.profile.small is None or not view.tools or any(message.results for message in view.messages):
+def doubt_notice(model: Model, asked: str, answer: str, view: View) -> str:
+    """What the user is told where a model too small to be trusted says of their files what no call has returned; else empty."""
+    if model.profile.small is None or not view.tools:
         return ""
-    return say("loop.nothing_was_read", model=model.name) if is_about_files(asked) else ""
+    from dragoman.loop.unsupported import find_doubt
+
+    doubt = find_doubt(asked, answer, view.messages)
+    return say(f"loop.doubt_{doubt.why}", model=model.name, names=", ".join(doubt.names)) if doubt is not None else ""
 
 
-def is_about_files(asked: str) -> bool:
-    """Whether a prompt asks about what is in the workspace: its files, tests and commands, or a file by its name."""
-    if len(asked) > MAX_ASKED_CHARS or "```" in asked or asked.count("\n") > 3:
-        return False
-    return re.search(_ABOUT_FILES, asked, re.IGNORECASE) is not None
+def advise_only(text: str, offered: Collection[str], tools: Collection[str]) -> str:
+    """A refusal without the advice to use tools that the model is not told of: `tools` are all there are, `offered` those it knows."""
+    missing = "|".join(re.escape(name) for name in tools if name not in offered)
+    if not missing or re.search(rf"\b(?:{missing})\b", text) is None:
+        return text
+    text = re.sub(rf"\b(?:{missing})\b(?:, | or | and )(?=\w)", "", text)
+    text = re.sub(rf"(?:, | or | and )(?:{missing})\b", "", text)
+    head, *clauses = re.split(r"([;:.] (?=\w))", text)
+    for mark, clause in zip(clauses[::2], clauses[1::2], strict=True):
+        head += "" if re.search(rf"\b(?:{missing})\b", clause) else mark + clause
+    return head
 
 
 def reminder_to_answer(model: Model, guard: LoopGuard, question: str) -> Message | None:

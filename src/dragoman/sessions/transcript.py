@@ -17,6 +17,7 @@ from dragoman.values.notes import is_note, is_setup
 from dragoman.values.parts import text_of
 from dragoman.values.record import (
     AnswerRejected,
+    AnswerUnchecked,
     CommandOutput,
     Compressed,
     Configured,
@@ -111,7 +112,7 @@ class ToolCallStep(_Step, frozen=True):
         return text_of(self.content)
 
 
-NoteKind = Literal["model", "pruned", "kept", "not_kept", "compressed", "rewound", "restored", "field_refused", "unknown"]
+NoteKind = Literal["model", "pruned", "kept", "not_kept", "compressed", "rewound", "restored", "field_refused", "unchecked", "unknown"]
 
 
 class Note(_Step, frozen=True):
@@ -231,6 +232,8 @@ class TranscriptReader:
                 self._note(entry, "restored", str(len(seqs)))
             case Unknown(json=json):
                 self._note(entry, "unknown", json)
+            case AnswerUnchecked(reason=reason):
+                self._note(entry, "unchecked", reason)
             case FieldRefused():
                 self._note(entry, "field_refused", f"{entry.deployment}/{entry.model}: {entry.field}")
             case _:

@@ -35,6 +35,12 @@ def exception_output(error: BaseException, name: str) -> ToolOutput:
     return error_output(f"{name} failed: {truncate(what, MAX_ERROR_CHARS)}", "exception", extras)
 
 
+def reworded(output: ToolOutput, reword: Callable[[str], str]) -> ToolOutput:
+    """The output with its texts said otherwise."""
+    content = tuple(Text(reword(part.text)) if isinstance(part, Text) else part for part in output.content)
+    return msgspec.structs.replace(output, content=content)
+
+
 def unknown_tool_output(name: str, near: list[str], names: tuple[str, ...]) -> ToolOutput:
     if near:
         hint = f"Did you mean {' or '.join(near)}?"

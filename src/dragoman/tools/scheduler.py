@@ -70,6 +70,8 @@ class Scheduler:
         """Awaited before a call is judged."""
         self.around: Around | None = None
         """Carries a call out; None: it is just run."""
+        self.reword: Callable[[str], str] | None = None
+        """What becomes of the words of a call that failed."""
         self._max_parallel = max(1, max_parallel)
         self._max_calls = max_calls
         self._max_argument_chars = max_argument_chars
@@ -310,6 +312,8 @@ class Scheduler:
             output = results.add_edit_note(output, job.edited)
         if job.repairs:
             output = results.add_repair_note(output, job.repairs)
+        if output.is_error and self.reword is not None:
+            output = results.reworded(output, self.reword)
         result = ToolResult(job.call.id, job.call.name, output.content, output.is_error)
         if not job.is_duplicate:
             results.finish_in(self._ledger, result, job.outcome, output, job.repairs)

@@ -130,6 +130,14 @@ class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
     """The temperature of the next attempt, if it should come out differently."""
 
 
+class AnswerUnchecked(_Entry, frozen=True, tag="answer_unchecked"):
+    """The answer at `said_seq` says of files what no call has returned: a small model may have made it up. It stays in the view."""
+
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"transcript"})
+    said_seq: int
+    reason: str
+
+
 class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     """A call that is about to run; written before it does anything."""
 
@@ -334,7 +342,7 @@ class Spent(_Entry, frozen=True, tag="spent"):
     """Usage of a model request that left nothing else in the record, so that the total is complete: one that a tool made outside the
     conversation, or one for an answer of which nothing came."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"costs"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"costs", "summary"})
     model: str
     usage: Usage
     what: str = ""
@@ -396,6 +404,7 @@ Entry = (
     | Configured
     | Said
     | AnswerRejected
+    | AnswerUnchecked
     | ToolStarted
     | ToolPostponed
     | ToolDecided

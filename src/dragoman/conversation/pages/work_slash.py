@@ -49,13 +49,15 @@ def stats(talk: Talk, rest: str) -> None:
 
 
 def tools(talk: Talk, rest: str) -> None:
-    specs = talk.agent.tools.specs
+    specs = talk.agent.offered_tools
     width = max((len(spec.name) for spec in specs), default=0)
     for spec in specs:
         ours = f"tools.about_{spec.name}"
         summary = say(ours) if lookup(ours) is not None else one_line(spec.description).partition(". ")[0].rstrip(".")
         text = summary if spec.read_only else say("asking_tool", text=summary)
         talk.screen.page(f"  {spec.name:{width}}  {text}")
+    if left_out := len(talk.agent.tools.specs) - len(specs):
+        talk.screen.page(say("tools_not_offered", count=left_out, model=talk.agent.model))
 
 
 def skills(talk: Talk, rest: str) -> None:

@@ -138,7 +138,11 @@ TEXTS = {
     "loop.going_in_circles": "stopped: the model keeps repeating itself ({what}); tell it what to do differently, or choose another model",
     "loop.too_many_hand_overs": "stopped: the conversation was handed over more than {count:time|times} in one run; give the agents fewer "
     "tools that hand it over, or allow more (max_hand_overs)",
-    "loop.nothing_was_read": "no file was read and no command was run for this answer: what {model} says of them is a guess",
+    "loop.doubt_nothing_read": "not checked: no file was read and no command was run for this answer, so what {model} says is a guess",
+    "loop.doubt_not_read": "not checked: {names} was not read, so what {model} says of it is a guess",
+    "loop.doubt_not_run": "not checked: no command was run, so {model} cannot know",
+    "loop.doubt_not_written": "nothing was written or changed, whatever {model} says",
+    "loop.doubt_not_there": "not checked: nothing that was read says “{names}”; {model} may have made it up",
     "loop.cut": "the answer was cut at the output limit; say `go on` to continue, or raise settings.max_output_tokens",
     "loop.cut_before_use": "the answer was cut at the output limit before it said anything useful; ask for less at once, or raise "
     "settings.max_output_tokens",

@@ -162,6 +162,7 @@ TEXTS = {
     "no_such_command": "no background command {id} is running: /ps lists them",
     "nothing_to_clear": "nothing was said yet, so there is nothing to clear",
     "cleared": "the model starts afresh; what was said up to entry {seq} stays on the record of session {id}",
+    "tools_not_offered": "  {count:other tool is|other tools are} not offered to {model}: it is too small to keep them apart",
     "asking_tool": "{text} (asks first)",
     "usage_so_far": "so far {spent} · runs: {runs}",
 }

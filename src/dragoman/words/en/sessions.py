@@ -191,6 +191,7 @@ TEXTS = {
     "sessions.note_for_window": "For models with a window of {window} or less only: {words}",
     "sessions.note_compressed": "What came before was summarised for the model:",
     "sessions.note_rewound": "Went back to entry {about}.",
+    "sessions.note_unchecked": "The answer above was not supported by what had been read: {about}.",
     "sessions.note_field_refused": "A setting was refused and is left out: {about}.",
     "sessions.note_restored": "Files were restored (changes undone: {about}).",
     "sessions.note_unknown": "An entry of a kind this version does not know:",

@@ -127,7 +127,11 @@ TEXTS = {
     "loop.going_in_circles": "已停止：模型一直重复自己（{what}）；请告诉它换种做法，或选择另一个模型",
     "loop.too_many_hand_overs": "已停止：一次运行中对话被移交超过 {count:,} 次；请减少各 agent 用于移交的工具，"
     "或允许更多次（max_hand_overs）",
-    "loop.nothing_was_read": "这个回答没有读取任何文件，也没有运行任何命令：{model} 关于它们的说法是猜测",
+    "loop.doubt_nothing_read": "未经核实：这个回答没有读取任何文件，也没有运行任何命令，{model} 的说法只是猜测",
+    "loop.doubt_not_read": "未经核实：没有读取 {names}，{model} 对它的说法只是猜测",
+    "loop.doubt_not_run": "未经核实：没有运行任何命令，{model} 无从得知",
+    "loop.doubt_not_written": "不管 {model} 怎么说，没有写入或更改任何东西",
+    "loop.doubt_not_there": "未经核实：读到的内容里没有“{names}”，可能是 {model} 编造的",
     "loop.cut": "回答在输出上限处被截断；说 `继续` 可继续，或提高 settings.max_output_tokens",
     "loop.cut_before_use": "回答在说出有用内容之前就在输出上限处被截断；请一次少问一些，或提高 settings.max_output_tokens",
     "loop.too_long": "对话约有 {tokens:,} 个 token，{model} 最多接受 {window:,} 个，而且已没有可省略的内容；请开始新的会话，"

@@ -159,6 +159,7 @@ TEXTS = {
     "no_such_command": "没有正在运行的后台命令 {id}：/ps 列出它们",
     "nothing_to_clear": "还没有说过什么，因此无需清空",
     "cleared": "模型重新开始；到条目 {seq} 为止所说的内容仍保留在会话 {id} 的记录中",
+    "tools_not_offered": "  另有 {count} 个工具没有提供给 {model}：它太小，分不清这么多工具",
     "asking_tool": "{text}（先询问）",
     "usage_so_far": "目前：{spent} · 运行次数：{runs}",
 }

@@ -181,6 +181,7 @@ TEXTS = {
     "sessions.note_for_window": "仅对窗口不超过 {window} 的模型：{words}",
     "sessions.note_compressed": "之前的内容已为模型总结：",
     "sessions.note_rewound": "回到了条目 {about}。",
+    "sessions.note_unchecked": "上面的回答没有读到的内容支持：{about}。",
     "sessions.note_field_refused": "一项设置被拒绝并省略：{about}。",
     "sessions.note_restored": "文件已恢复（撤销的更改：{about}）。",
     "sessions.note_unknown": "此版本不认识的条目：",
