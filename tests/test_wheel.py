@@ -36,6 +36,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         "keyring",
         "mcp",
         "otel",
+        "ray",
+        "harbor",
     }
 
 

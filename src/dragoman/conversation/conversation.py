@@ -71,6 +71,8 @@ class Conversation:
         self._is_stopping = False
         self._is_closed = False
         self._sent = 0
+        self._beside: set[asyncio.Task[Any]] = set()
+        """Work of a moment that goes on beside a run."""
         self._prepare: Callable[[Agent], None] | None = None
 
     # --- opening and closing
@@ -478,11 +480,10 @@ class Conversation:
 
     def _start_beside(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        _beside.add(task)
-        task.add_done_callback(_beside.discard)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
 
-_beside: set[asyncio.Task[Any]] = set()
 _OF_A_TERMINAL = {"quit"}
 
 
