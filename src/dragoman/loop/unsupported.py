@@ -77,10 +77,18 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 """Words that say nothing of their own."""
 
 
+_EXISTENCE = r"\b(?:is|are) there\b|\bexists?\b|\bhave an?\b|有没有"
+_OF_NAMES = (
+    rf"{_EXISTENCE}|\b(?:files?|folders?|director(?:y|ies)|here|list|named?|called|how (?:many|large|big)|size|start|run)\b"
+    r"|\b(?:scripts?|images?|pictures?|modules?|tests)\b|文件|目录|这里|多少|几个|名|启动|运行|图片|脚本"
+)
+"""What the names of files can answer."""
+
+
 class Doubt(NamedTuple):
     """Why an answer is not supported, and by what names it shows."""
 
-    why: Literal["nothing_read", "not_read", "not_run", "not_written", "not_there"]
+    why: Literal["nothing_read", "not_read", "names_only", "not_run", "not_written", "not_there"]
     names: tuple[str, ...] = ()
 
 
@@ -108,7 +116,9 @@ def find_doubt(asked: str, answer: str, messages: Sequence[Message]) -> Doubt | 
     if (invented := _invented_files(asked, answer, seen)) and not seen.texts:
         return Doubt("nothing_read")
     if re.search(_ABSENT, answer, re.IGNORECASE) and not invented:
-        return None if seen.failed or seen.texts else Doubt("nothing_read")
+        # That a name which the model has thought of is not there says nothing.
+        is_looked_up = seen.failed and (re.search(_NAMED_FILE, asked) or re.search(_EXISTENCE, asked, re.IGNORECASE))
+        return None if seen.texts or is_looked_up else Doubt("nothing_read")
     if re.search(_UNABLE, answer, re.IGNORECASE) and not invented:
         return None
     is_change = re.search(_CHANGES, asked, re.IGNORECASE) is not None
@@ -125,6 +135,10 @@ def find_doubt(asked: str, answer: str, messages: Sequence[Message]) -> Doubt | 
         return Doubt("nothing_read")
     if unread := _unread_files(asked, seen):
         return Doubt("not_read", unread)
+    if len(seen.lists) == len(seen.texts) and re.search(_OF_NAMES, asked, re.IGNORECASE) is None:
+        return Doubt("names_only")
+    if wrong := _wrong_existence(asked, answer, seen):
+        return Doubt("not_there", wrong)
     names = _unsupported(asked, answer, seen)
     return Doubt("not_there", names[:SHOWN_NAMES]) if names else None
 
@@ -170,6 +184,16 @@ def _gather(messages: Sequence[Message]) -> _Evidence:
     return _Evidence(tuple(texts), tuple(lists), tuple(went_well), tuple(failed))
 
 
+def _wrong_existence(asked: str, answer: str, seen: _Evidence) -> tuple[str, ...]:
+    """What is said to be there though no name that was listed is like it."""
+    if re.search(r"\b(?:is|are) there an?y?\b", asked, re.IGNORECASE) is None:
+        return ()
+    wanted = tuple(word for word in re.findall(r"[\w'’.-]+", asked) if word.lower().strip(".") not in _PLAIN)
+    found = _flat("\n".join(seen.texts))
+    says_so = re.match(r"\s*(?:yes|there (?:is|are)(?! no))\b", answer, re.IGNORECASE) is not None
+    return wanted if says_so and not any(_stem(word.lower()) in found for word in wanted) else ()
+
+
 def _invented_files(asked: str, answer: str, seen: _Evidence) -> tuple[str, ...]:
     """Files that the answer names, and neither the question nor anything that was read."""
     known = f"{asked}\n" + "\n".join(seen.texts)
@@ -178,9 +202,7 @@ def _invented_files(asked: str, answer: str, seen: _Evidence) -> tuple[str, ...]
 
 def _unread_files(asked: str, seen: _Evidence) -> tuple[str, ...]:
     """Files that the question names, and whose content no call has returned. Whether one is there, a list says as well."""
-    if seen.lists and re.search(
-        r"\b(?:is|are) there\b|\bexists?\b|\bhave an?\b|\bhow (?:large|big)\b|\bsize\b|有没有|多大", asked, re.IGNORECASE
-    ):
+    if seen.lists and re.search(rf"{_EXISTENCE}|\bhow (?:large|big)\b|\bsize\b|多大", asked, re.IGNORECASE):
         return ()
     read = " ".join(call.arguments for call in seen.calls if call.name != "list_directory").lower()
     named = dict.fromkeys(match.group(1) for match in re.finditer(_NAMED_FILE, asked))

@@ -140,6 +140,7 @@ TEXTS = {
     "tools that hand it over, or allow more (max_hand_overs)",
     "loop.doubt_nothing_read": "not checked: no file was read and no command was run for this answer, so what {model} says is a guess",
     "loop.doubt_not_read": "not checked: {names} was not read, so what {model} says of it is a guess",
+    "loop.doubt_names_only": "not checked: only the names of files were read, so what {model} says is a guess",
     "loop.doubt_not_run": "not checked: no command was run, so {model} cannot know",
     "loop.doubt_not_written": "nothing was written or changed, whatever {model} says",
     "loop.doubt_not_there": "not checked: nothing that was read says “{names}”; {model} may have made it up",

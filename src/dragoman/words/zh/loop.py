@@ -129,6 +129,7 @@ TEXTS = {
     "或允许更多次（max_hand_overs）",
     "loop.doubt_nothing_read": "未经核实：这个回答没有读取任何文件，也没有运行任何命令，{model} 的说法只是猜测",
     "loop.doubt_not_read": "未经核实：没有读取 {names}，{model} 对它的说法只是猜测",
+    "loop.doubt_names_only": "未经核实：只读取了文件名，{model} 的说法只是猜测",
     "loop.doubt_not_run": "未经核实：没有运行任何命令，{model} 无从得知",
     "loop.doubt_not_written": "不管 {model} 怎么说，没有写入或更改任何东西",
     "loop.doubt_not_there": "未经核实：读到的内容里没有“{names}”，可能是 {model} 编造的",
