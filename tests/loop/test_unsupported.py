@@ -88,6 +88,8 @@ DOUBTED = [
     ("is there a license file here?", "Yes, there is a license file here.", LISTED, "not_there"),
     ("where are the tickets?", "tickets does not exist: find it with list_directory",
      read(("read_file", "tickets", "!tickets does not exist")), "nothing_read"),
+    ("where are tickets sold?", "Error: tickets does not exist: find it with list_directory",
+     read(("read_file", "tickets", "!tickets does not exist")), "nothing_read"),
     ("how do I start this program?", "Run `python main.py`.", LISTED, "not_there"),
     ("how do I start this program?", "start_program.txt does not exist.", GONE, "nothing_read"),
     ("when is the meeting?", "The meeting is not specified in the meeting.txt file.", LISTED, "names_only"),

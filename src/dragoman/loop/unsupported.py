@@ -110,9 +110,10 @@ class _Evidence(NamedTuple):
 def find_doubt(asked: str, answer: str, messages: Sequence[Message]) -> Doubt | None:
     """Why this answer to a question about files is not supported by what tools have returned in the conversation; None where it is, or
     where it claims nothing about files."""
-    if not answer.strip() or not (is_about_files(asked) or _speaks_of_files(asked, answer)):
-        return None
     seen = _gather(messages)
+    is_about = is_about_files(asked) or _speaks_of_files(asked, answer) or _has_looked_in_vain(asked, messages)
+    if not answer.strip() or not is_about:
+        return None
     if (invented := _invented_files(asked, answer, seen)) and not seen.texts:
         return Doubt("nothing_read")
     if re.search(_ABSENT, answer, re.IGNORECASE) and not invented:
@@ -163,6 +164,13 @@ def _speaks_of_files(asked: str, answer: str) -> bool:
         re.search(rf"{_NAMED_FILE}|\b(?:the|this|your) (?:file|folder|directory|project|repository)\b|文件", answer, re.IGNORECASE)
         is not None
     )
+
+
+def _has_looked_in_vain(asked: str, messages: Sequence[Message]) -> bool:
+    """Whether the model took the prompt for one about files, and no call of it went well."""
+    since = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].text == asked), len(messages))
+    results = [result for message in messages[since:] for result in message.results]
+    return bool(results) and all(result.is_error for result in results)
 
 
 def _gather(messages: Sequence[Message]) -> _Evidence:
