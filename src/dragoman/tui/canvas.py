@@ -31,6 +31,7 @@ class Canvas:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: list[Line] = []
         self._ends_blank = False
+        self._is_for_key = False
         self._timer: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
         self._held_until_s = 0.0
@@ -83,6 +84,7 @@ class Canvas:
         """Draw soon: something has changed."""
         if self._loop is None or self.is_lent or self.terminal.gone or self._is_preparing:
             return
+        self._is_for_key = self._is_for_key or for_key
         if self._timer is not None:
             if not for_key:
                 return
@@ -150,9 +152,31 @@ class Canvas:
         frame = self._compose(size)
         if not is_urgent and self.terminal.size != size:  # meanwhile: this frame would arrive on rows that have moved
             return self.note_size()
-        committed = [self.theme.paint(row) for line in self._pending for row in wrap_code(line, size[0] - 1)]
-        self._pending.clear()
-        self.terminal.write_frame(self._live.frame(frame, committed, size))
+        self.terminal.write_frame(self._live.frame(frame, self._take_pending(size[0] - 1, is_urgent=is_urgent), size), is_last=is_urgent)
+        if self._pending:
+            self.request()
+
+    def _take_pending(self, columns: int, *, is_urgent: bool) -> list[str]:
+        """The lines that are written with this frame: all, but on a slow line only as many as it shows soon, and none before what a key
+        has changed."""
+        room = None if is_urgent or not self.terminal.is_slow else self.terminal.room
+        is_for_key, self._is_for_key = self._is_for_key, False
+        painted: list[str] = []
+        count = 0
+        for each in self._pending:
+            if room is not None and (is_for_key or room <= 0):
+                break
+            rows = [self.theme.paint(row) for row in wrap_code(each, columns)]
+            painted += rows
+            count += 1
+            room = None if room is None else room - sum(len(row.encode("utf-8", "replace")) + 2 for row in rows)
+        del self._pending[:count]
+        return painted
+
+    @property
+    def waiting_lines(self) -> int:
+        """How many lines a slow terminal is still to be sent."""
+        return len(self._pending) if self.terminal.is_slow else 0
 
     # --- the other screen
 

@@ -272,6 +272,8 @@ class LiveConversation:
     def _status(self, columns: int) -> Line:
         if self._keys.hint:
             return line(self._keys.hint, "warn")
+        if (waiting := self.canvas.waiting_lines) and self._turns.is_stopping:
+            return line(say("tui.stopped_waiting", count=waiting), "warn")
         if self._vim is not None and self._vim.is_normal:
             mark = Span(say("conversation.vim_normal"), "accent")
             return (mark, Span("  "), *status_line(self._facts.now(self), columns - width(mark.text) - 2))

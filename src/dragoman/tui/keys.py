@@ -6,6 +6,7 @@ Paste: in brackets where the terminal marks it, and otherwise by its speed, beca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 ESCAPE_S = 0.05
@@ -16,6 +17,8 @@ LONG_PASTE_S = 0.15
 """and how long one that nobody types ahead: over a slow line it comes in pieces, and none of their ends may be taken for Enter."""
 _LONG_CHARS = 200
 
+ANSWER = b"\x1b[0n"
+"""A terminal's answer that it is there (pace.py)."""
 _PASTE_ON, _PASTE_OFF = b"\x1b[200~", b"\x1b[201~"
 _CONTROLS = {
     0x00: "ctrl-space",
@@ -71,6 +74,8 @@ class KeyReader:
         """Inside brackets: what came so far."""
         self._burst: str | None = None
         """A paste without brackets, while more may come."""
+        self.on_sign: Callable[[], None] | None = None
+        """Called when the terminal answers that it is there (pace.py)."""
 
     @property
     def waits_s(self) -> float:
@@ -121,7 +126,7 @@ class KeyReader:
             return False
         self._pasted += self._bytes[:end]
         self._bytes = self._bytes[end + len(_PASTE_OFF) :]
-        text, self._pasted = self._pasted.decode("utf-8", "replace"), None
+        text, self._pasted = self._pasted.replace(ANSWER, b"").decode("utf-8", "replace"), None
         events.append(Paste(_with_line_feeds(text)))
         return True
 
@@ -138,6 +143,11 @@ class KeyReader:
         if data.startswith(_PASTE_ON):
             self._end_burst(events)
             self._bytes, self._pasted = data[len(_PASTE_ON) :], bytearray()
+            return True
+        if data.startswith(ANSWER):
+            self._bytes = data[len(ANSWER) :]
+            if self.on_sign is not None:
+                self.on_sign()
             return True
         if data[0] == 0x1B:
             self._end_burst(events)

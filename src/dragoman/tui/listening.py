@@ -39,6 +39,7 @@ class Listening:
         self._leave = leave
         self._timer: asyncio.TimerHandle | None = None
         self._continued_s = float("-inf")
+        reader.on_sign = lambda: canvas.terminal.note_sign()
 
     def start(self) -> None:
         loop = self._loop

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dragoman.tui.keys import ANSWER
+
 if TYPE_CHECKING:
     import asyncio
+
+    from dragoman.tui.pace import Pace
 try:
     import termios
 
@@ -23,6 +28,10 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", b"\x1b[23;2t"
 _SHOW_CURSOR = b"\x1b[?25h"
+_ASK = "\x1b[5n"
+"""Asks the terminal whether it is there; keys.ANSWER is what it says."""
+SIGN_S = 0.3
+"""How long a sign that the terminal was asked for is waited for at the end."""
 LEAST_COLUMNS, LEAST_ROWS = 8, 2
 """Of a smaller window nobody reads anything."""
 
@@ -40,6 +49,7 @@ class Terminal:
         """Called when everything that waited is written."""
         self.gone = False
         self._title = ""
+        self._pace: Pace | None = None
 
     # --- modes
 
@@ -104,7 +114,9 @@ class Terminal:
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on what the terminal does not take at once is written in the background."""
-        self._loop = loop
+        from dragoman.tui.pace import Pace
+
+        self._loop, self._pace = loop, self._pace or Pace()
 
     def detach(self) -> None:
         self._stop_waiting()
@@ -112,13 +124,35 @@ class Terminal:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it has not taken the last frame yet: then the next one waits, and is drawn from how things stand by then."""
-        return len(self._backlog) > 0
+        """Whether it has not taken or shown the last frame yet: then the next one waits, and is drawn from how things stand by then."""
+        return len(self._backlog) > 0 or self.room == 0
 
-    def write_frame(self, text: str) -> None:
+    @property
+    def is_slow(self) -> bool:
+        return self._pace is not None and self._pace.is_slow
+
+    @property
+    def room(self) -> int | None:
+        """How many bytes it can take soon; None: any number."""
+        return self._pace.room(self._loop.time()) if self._loop is not None and self._pace is not None else None
+
+    def note_sign(self) -> None:
+        """It has shown what was written up to where it was asked."""
+        if self._loop is not None and self._pace is not None:
+            if self._pace.answer(self._loop.time()):
+                self.write(_ASK)
+            if self.on_written is not None:
+                self.on_written()
+
+    def write_frame(self, text: str, *, is_last: bool = False) -> None:
+        """`is_last`: somebody else may read the terminal next, so it is asked for nothing."""
         if not text:
             return
-        self.write(f"{_BEGIN}{text}{_END}" if self._synchronised else text)
+        text = f"{_BEGIN}{text}{_END}" if self._synchronised else text
+        if self._loop is not None and self._pace is not None and not is_last:
+            size = len(text.encode("utf-8", "replace"))
+            text = f"{text}{_ASK}" if self._pace.write(size, self._loop.time()) else text
+        self.write(text)
 
     def write(self, text: str) -> None:
         self._backlog += text.encode("utf-8", "replace")
@@ -138,6 +172,21 @@ class Terminal:
         """Write all that waits, for a second at most."""
         self._stop_waiting()
         self.write_now(b"")
+        self._await_sign()
+
+    def _await_sign(self) -> None:
+        """An answer that is on its way must not reach whoever reads the terminal next."""
+        pace, self._pace = self._pace, None
+        until_s, read = time.monotonic() + SIGN_S, b""
+        while pace is not None and pace.is_asked and not self.gone and ANSWER not in read:
+            if not select.select([0], (), (), max(until_s - time.monotonic(), 0))[0]:
+                break
+            try:
+                read += os.read(0, 64)
+            except OSError:
+                break
+        if self._loop is not None:
+            self.attach(self._loop)
 
     def _flush(self) -> None:
         if self._backlog and not self.gone:

@@ -52,6 +52,7 @@ TEXTS = {
     "tui.mode_auto_edit": "edits run",
     "tui.mode_plan": "plan only",
     "tui.mode_auto": "commands run",
+    "tui.stopped_waiting": "stopped · still on the way: {count:line|lines} said before",
     "tui.sandbox_0": "no sandbox",
     "tui.sandbox_1": "sandbox: workspace only",
     "tui.sandbox_2": "sandbox: workspace only",

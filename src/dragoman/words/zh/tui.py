@@ -52,6 +52,7 @@ TEXTS = {
     "tui.mode_auto_edit": "自动编辑",
     "tui.mode_plan": "只做计划",
     "tui.mode_auto": "自动执行",
+    "tui.stopped_waiting": "已停止 · 之前的 {count} 行内容仍在传送",
     "tui.sandbox_0": "无沙箱",
     "tui.sandbox_1": "沙箱：仅工作区",
     "tui.sandbox_2": "沙箱：仅工作区",
