@@ -12,6 +12,12 @@ from dragoman.values.messages import Content
 Tell = Callable[[str], None]
 
 
+def names_something(agent: Agent, prompt: str) -> bool:
+    """Whether there may be something to expand, or servers join before it."""
+    servers: Any = agent.beside.get("mcp")
+    return "@" in prompt or (servers is not None and servers.names_something(prompt))
+
+
 async def expand_prompt(
     agent: Agent, prompt: str, tell: Tell, *, given: str | None = None, must_all: bool = False, on_attached: Tell = lambda text: None
 ) -> str | Sequence[Content]:

@@ -14,7 +14,7 @@ from dragoman.app.connecting import connect_model
 from dragoman.app.console import Messages
 from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.output import Output
-from dragoman.app.prompts import expand_prompt
+from dragoman.app.prompts import expand_prompt, names_something
 from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
@@ -242,7 +242,7 @@ class PlainConversation:
     async def _begin(self, prompt: str | None, invocation: Invocation | None) -> Run | None:
         """A run with the prompt and what it names, or with what a command in a file stands for. None: the user stopped it before there
         was one."""
-        if invocation is None and (prompt is None or "@" not in prompt):
+        if invocation is None and (prompt is None or not names_something(self.agent, prompt)):
             self._run = self.agent.run(prompt)
             return self._run
         if invocation is not None:

@@ -204,7 +204,8 @@ class Turns:
         return [*before, *([told] if isinstance(told, str) else told)]
 
     async def _expand_names(self, agent: Agent, text: str, on_attached: Callable[[str], None]) -> str | Sequence[Content]:
-        if "@" not in text and not text.startswith("/mcp__"):
+        servers: Any = agent.beside.get("mcp")
+        if "@" not in text and (servers is None or not servers.names_something(text)):
             return text
         from dragoman.app.prompts import expand_prompt
 
