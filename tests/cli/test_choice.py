@@ -237,7 +237,7 @@ def test_without_an_engine_it_is_said_what_else_there_is(tmp_path: Path, monkeyp
     with pytest.raises(Unauthorized) as caught:
         chosen(setup_in(tmp_path))
     assert "set one of GEMINI_API_KEY" in str(caught.value)
-    assert ("AVX2" if "avx2" not in flags else "pip install '.[local]'") in str(caught.value)
+    assert ("AVX2" if "avx2" not in flags else "pip install xllamacpp==") in str(caught.value)
 
 
 # --- through the program
@@ -346,23 +346,24 @@ def test_a_download_that_fails_is_told_and_the_next_run_goes_on_unasked(shop: Sh
 
 
 def test_a_conversation_asks_first(shop: Shop) -> None:
-    code, shown = in_terminal(shop, [(b"(Enter: n): ", b"n\n")])
-    assert code == 41
-    assert "A small model can answer on this machine" in shown
-    assert "Tiny 1B: 17 kB, licence MIT" in shown
-    assert shop.left == []
-    code, shown = in_terminal(shop, [(b"(Enter: n): ", b"y\n"), (b"local/tiny", b"/quit\n")])
+    code, shown = in_terminal(shop, [(b"(Enter: ?): ", b"q\n")])
     assert code == 0, shown
-    assert "good for a question about one file or folder" in shown
+    assert "No model answers yet" in shown
+    assert "Tiny 1B: 17 kB to download, licence MIT" in shown
+    assert shop.left == []
+    code, shown = in_terminal(shop, [(b"(Enter: ?): ", b"m\n"), (b"(Enter: n): ", b"y\n"), (b"local/tiny", b"/quit\n")])
+    assert code == 0, shown
+    assert "Reads files and answers simple questions about one" in shown
     assert shop.left == ["tiny.gguf"]
 
 
 @pytest.mark.parametrize(
-    ("ui", "begins", "mark"), [("plain", "A small model can answer", "› why not"), ("", "starting", "why not")], ids=["plain", "live"]
+    ("ui", "begins", "mark"), [("plain", "Choose a way in", "› why not"), ("", "starting", "why not")], ids=["plain", "live"]
 )
-def test_what_is_typed_while_a_download_is_asked_about_is_in_the_prompt(shop: Shop, ui: str, begins: str, mark: str) -> None:
+def test_what_is_typed_while_a_way_in_is_asked_about_is_in_the_prompt(shop: Shop, ui: str, begins: str, mark: str) -> None:
     shop.env |= {"DRAGOMAN_UI": ui, "TERM": "xterm-256color"}
-    typed = [(begins.encode(), b"why"), (b"(Enter: n): ", b" not\n"), (b"(Enter: n): ", b"y\n"), (mark.encode(), b"\x15/quit\r")]
+    typed = [(begins.encode(), b"why"), (b"(Enter: ?): ", b" not\n"), (b"(Enter: ?): ", b"m\n"), (b"(Enter: n): ", b"y\n")]
+    typed.append((mark.encode(), b"\x15/quit\r"))
     code, shown = in_terminal(shop, typed)
     assert code == 0, shown
     assert shop.left == ["tiny.gguf"]
