@@ -51,7 +51,7 @@ def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Calla
     print(f"{TASKS} tasks: {SUPERVISORS} supervisors and {killer.killed} processes of workers killed, {lost} starts lost")
     assert service.server.requests
     assert not alive(str(place.work)), "something of the fleet still runs"
-    assert not list(Path(os.environ["TMPDIR"]).glob("dragoman-fleet-*"))
+    assert not Path(json.loads((fleet_files(place) / "lock.json").read_text())["scratch"]).exists()
 
 
 def _require_one_result_each(place: Place) -> int:

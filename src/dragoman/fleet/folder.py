@@ -13,9 +13,9 @@ from contextlib import suppress
 import msgspec
 
 from dragoman import __version__
-from dragoman.base.atomic import replace_file, write_aside
+from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import read_found
-from dragoman.base.private import make_directory, write_whole
+from dragoman.base.private import make_directory
 from dragoman.fleet.result import RESULT_FILE, TASK_FILE, AttemptResult, read_result
 from dragoman.fleet.task import Task
 from dragoman.values.errors import InputError
@@ -97,9 +97,11 @@ class Fleet:
         folder = self.epoch_folder(task, attempt, epoch)
         os.makedirs(folder, 0o700, exist_ok=True)
         path = os.path.join(os.path.dirname(folder), TASK_FILE)
-        if not os.path.exists(path):
-            with suppress(FileExistsError), write_aside(path, over=False) as descriptor:
-                write_whole(descriptor, msgspec.json.encode(task))
+        if not os.path.exists(path):  # whole or not at all; it need not be on disk, because it can be written again
+            aside = os.path.join(folder, TASK_FILE)
+            with open(aside, "wb") as file:
+                file.write(msgspec.json.encode(task))
+            os.replace(aside, path)
         return folder
 
     def accept(self, task: Task, attempt: int, epoch: int) -> bool:

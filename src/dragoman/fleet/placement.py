@@ -161,39 +161,42 @@ class LocalPool:
     async def _follow(self, process: subprocess.Popen[bytes], order: AttemptOrder) -> int | None:
         """Its exit code; None where it should have ended by itself and has not, which one that was stopped does not."""
         last_s = time.monotonic() + order.most_s * 4  # waiting for a service's limits is not counted, so this is generous
-        ending = asyncio.ensure_future(_wait(process))
-        try:
-            while not is_overdue(order.out) and time.monotonic() < last_s:
-                if (await asyncio.wait([ending], timeout=LOOK_S))[0]:
-                    return ending.result()
-        finally:
-            ending.cancel()
-        return None
+        while (code := await _wait(process, LOOK_S)) is None:
+            if is_overdue(order.out) or time.monotonic() > last_s:
+                return None
+        return code
 
     async def _stop(self, process: subprocess.Popen[bytes]) -> bool:
         """Returns whether it has to be killed."""
         with suppress(ProcessLookupError):
             process.terminate()
-        try:
-            async with asyncio.timeout(GRACE_S + HANGING_S):
-                return await _wait(process) < 0
-        except TimeoutError:
-            return True
+        code = await _wait(process, GRACE_S + HANGING_S)
+        return code is None or code < 0
 
 
-async def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process without a thread of its own, where the system offers a descriptor for it."""
+async def _wait(process: subprocess.Popen[bytes], within_s: float | None = None) -> int | None:
+    """Wait for a process without a thread of its own, where the system offers a descriptor for it. None: it runs on."""
     if (code := process.poll()) is not None:
         return code
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        return await asyncio.to_thread(process.wait)
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        return await asyncio.to_thread(_wait_in_thread, process, within_s)
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    timer = loop.call_later(within_s, over.set) if within_s is not None else None
     try:
-        loop.add_reader(descriptor, ended.set)
-        await ended.wait()
+        loop.add_reader(descriptor, over.set)
+        await over.wait()
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
-    return process.wait()
+        if timer is not None:
+            timer.cancel()
+    return process.poll()
+
+
+def _wait_in_thread(process: subprocess.Popen[bytes], within_s: float | None) -> int | None:
+    try:
+        return process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return None
