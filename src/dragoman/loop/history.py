@@ -15,7 +15,6 @@ from dragoman.values.parts import INTERRUPTED, check_roles, to_messages
 from dragoman.values.record import (
     About,
     AnswerRejected,
-    AnswerUnchecked,
     CommandOutput,
     Compressed,
     Configured,
@@ -194,11 +193,6 @@ class History:
 
     def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:
         return self.append(AnswerRejected(*self.stamp(), said.seq, reason, retry_temperature))
-
-    def doubt(self, reason: str) -> AnswerUnchecked:
-        """Mark the last answer as one that nothing supports."""
-        said = next(entry for entry in reversed(self.entries) if isinstance(entry, Said) and entry.by == "model")
-        return self.append(AnswerUnchecked(*self.stamp(), said.seq, reason))
 
     def start_tool(self, call: ToolCall, arguments: str = "", *, outside: bool = False, read_only: bool = False) -> ToolStarted:
         return self.append(ToolStarted(*self.stamp(), call.id, call.name, arguments, outside, read_only))

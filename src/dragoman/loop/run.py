@@ -18,7 +18,7 @@ from dragoman.loop.history import sum_usage
 from dragoman.loop.options import RunOptions
 from dragoman.loop.prepare import is_short, take_prompt
 from dragoman.loop.result import Result, T, event_of, with_answer, with_error
-from dragoman.loop.small_model import doubt_notice, reminder_to_answer
+from dragoman.loop.small_model import note_doubt, reminder_to_answer
 from dragoman.loop.turn import Turn
 from dragoman.tools.scheduler import CallReport, Scheduler
 from dragoman.values.calls import PendingCall, prompt_at_work, run_at_work
@@ -33,7 +33,6 @@ from dragoman.values.errors import (
 )
 from dragoman.values.events import (
     LoopSuspected,
-    NoticeGiven,
     PromptAccepted,
     Retrying,
     StreamInvalid,
@@ -69,8 +68,7 @@ class Run(RunHandle[T]):
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
         self._guard = LoopGuard(harness.limits.loop)
-        self._loop_hits = 0
-        self._begun = False
+        self._loop_hits, self._begun = 0, False
         self._from_entry = len(self._history.entries)
         self._began_s = time.monotonic()
         self._before: Entry | None = None
@@ -125,7 +123,7 @@ class Run(RunHandle[T]):
                 continue  # it was broken off for repeating itself
             words = await hooks.after_response(answer) if (hooks := self._harness.hooks) is not None else ""
             if not answer.message.calls:
-                self._note_doubt(answer)
+                self._unchecked = note_doubt(self._session.model, self._asked, answer.message.text, self._history, self._emit)
                 _check_end(answer)
                 if words:
                     self._history.say(user(words), "hook")
@@ -147,13 +145,6 @@ class Run(RunHandle[T]):
             if not self._pending:
                 await self._tell_unsaid()
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
-
-    def _note_doubt(self, answer: Response) -> None:
-        """Mark an answer of a small model that no call supports: on the record, for the user, and in the result."""
-        self._unchecked = doubt_notice(self._session.model, self._asked, answer.message.text, self._history.view)
-        if self._unchecked:
-            self._history.doubt(self._unchecked)
-            self._emit(NoticeGiven("answer", self._unchecked))
 
     def _use_found_dialect(self) -> None:
         """Where a call was found written as text though tools are known: go on with tools as text."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.context.view import View
 from dragoman.loop.guard import LoopGuard
+from dragoman.loop.history import History
 from dragoman.loop.model import Model
+from dragoman.values.events import NoticeGiven, TurnEvent
 from dragoman.values.messages import Message, ToolSpec, user
 from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN
+from dragoman.values.record import AnswerUnchecked, Said
 from dragoman.words import say
 
 MAX_QUESTION_CHARS = 1_000
@@ -45,14 +47,21 @@ def shorten(spec: ToolSpec, parameters: Collection[str]) -> ToolSpec:
     return msgspec.structs.replace(spec, description=spec.description.partition(". ")[0], parameters=jsontext.dumps(schema))
 
 
-def doubt_notice(model: Model, asked: str, answer: str, view: View) -> str:
-    """What the user is told where a model too small to be trusted says of their files what no call has returned; else empty."""
-    if model.profile.small is None or not view.tools:
+def note_doubt(model: Model, asked: str, answer: str, history: History, emit: Callable[[TurnEvent], None]) -> str:
+    """Mark the answer of a model too small to be trusted that says of files what no call has returned: on the record and for the user.
+    Returns what they are told; empty where there is nothing to doubt."""
+    if model.profile.small is None or not history.view.tools:
         return ""
     from dragoman.loop.unsupported import find_doubt
 
-    doubt = find_doubt(asked, answer, view.messages)
-    return say(f"loop.doubt_{doubt.why}", model=model.name, names=", ".join(doubt.names)) if doubt is not None else ""
+    doubt = find_doubt(asked, answer, history.view.messages)
+    if doubt is None:
+        return ""
+    told = say(f"loop.doubt_{doubt.why}", model=model.name, names=", ".join(doubt.names))
+    said = next(entry for entry in reversed(history.entries) if isinstance(entry, Said) and entry.by == "model")
+    history.append(AnswerUnchecked(*history.stamp(), said.seq, told))
+    emit(NoticeGiven("answer", told))
+    return told
 
 
 def advise_only(text: str, offered: Collection[str], tools: Collection[str]) -> str:
