@@ -35,6 +35,7 @@ def test_nothing_is_saved_at_first(place: Place) -> None:
     assert place.run("approvals").out == "no approval is saved\n"
     assert listed(place) == []
     assert "there is nothing to revoke" in place.run("approvals", "revoke", "--all").out
+    assert "there is nothing to revoke" in place.run("approvals", "revoke", "all").out
 
 
 def test_what_was_saved_in_a_conversation_is_listed_in_words(place: Place, serve: Serve) -> None:

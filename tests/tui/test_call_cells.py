@@ -249,7 +249,7 @@ def test_a_choice_is_not_broken_where_it_fits() -> None:
     for columns in range(30, 130):
         rows = [plain(row) for row in question.choices(ASK_EDIT, columns)]
         for choice in question.offered(ASK_EDIT):
-            assert any(f"{choice.key} {choice.words}" in row for row in rows)
+            assert any(f"{choice.key} {choice.label}" in row for row in rows)
 
 
 def test_what_a_call_would_do_cannot_look_like_our_question() -> None:

@@ -115,3 +115,24 @@ def _program_of(place: Place) -> int:
             if is_there and b"dragoman" in words and b"-m" in words and b"env" not in words[:1] and b"bash" not in words[0]:
                 return int(entry.name)
     raise AssertionError("it does not run")
+
+
+def test_a_small_window_keeps_the_question_and_its_keys(place: Place) -> None:
+    (place.work / "calc.py").write_text("x = 1\n")
+    edit = json.dumps({"file_path": "calc.py", "old_string": "x = 1", "new_string": "x = 2"})
+    with service(f"call: edit {edit}\n---\ntext: Done.") as serving:
+        place.service = serving
+        place.more_env = {"SHELL": "/bin/bash"}
+        with tmux(place, size=(12, 40)) as pane:
+            pane.expect("Ask, / for")
+            pane.type("fix it")
+            pane.keys("Enter")
+            pane.expect("a key answers")
+            window = pane.run("capture-pane", "-p", "-t", "talk")
+            assert "Make this edit to calc.py?" in window
+            assert "y yes   n no   a s r e v" in window
+            pane.type("y")
+            pane.expect("Done.")
+            pane.type("!echo $BASH_VERSION")  # the user's own shell runs it
+            pane.keys("Enter")
+            pane.expect("-release")

@@ -12,7 +12,7 @@ from dragoman.conversation.deciding import kind_of
 from dragoman.conversation.questions import CallApproval, Intend
 from dragoman.tui.call_cells import Answer, CallCell
 from dragoman.tui.calls import Folded, RunningCalls
-from dragoman.tui.question import Question, choices, subject
+from dragoman.tui.question import Question, choices, few_words, subject
 from dragoman.values.calls import Allow, Deny, Intent, Tool
 from dragoman.values.messages import ToolCall
 from dragoman.values.parts import call_in_words
@@ -59,7 +59,7 @@ class LiveApproval(CallApproval):
         question = Question(self._call, self._intent, kind, can_open=kind == "edit")
         self._live.commit(lambda columns: subject(question, columns))
         self._show_reading()
-        self._live.ask_about(lambda columns: choices(question, columns))
+        self._live.ask_about(lambda columns: choices(question, columns), lambda columns: few_words(question, columns))
         if kind == "edit":
             self._live.subject = Folded(call_in_words(self._call, self._workspace), call=CallCell(self._call, display=self._intent.preview))
 

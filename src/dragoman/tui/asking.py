@@ -16,8 +16,9 @@ from dragoman.conversation.style import Style
 from dragoman.tui.canvas import Canvas
 from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
+from dragoman.tui.layout import question_rows
 from dragoman.tui.line import Line, Span, line, visible
-from dragoman.tui.wrap import wrap
+from dragoman.tui.wrap import fit, wrap
 from dragoman.values.calls import Deny
 from dragoman.words import say
 
@@ -107,7 +108,9 @@ class LiveDialog:
         self._on_asked = on_asked
         self._prompt = ""
         self._lay_out: Callable[[int], list[Line]] | None = None
-        """Of an approval: its question and keys at a width."""
+        """Of an approval: its question and keys at a width,"""
+        self._in_few_words: Callable[[int], list[Line]] | None = None
+        """and where there is no room for them."""
         self._answer: asyncio.Future[str | None] | None = None
         self._answers: Answers[Key | Paste] = Answers(())
         self._timer: asyncio.TimerHandle | None = None
@@ -135,9 +138,9 @@ class LiveDialog:
     def commit(self, lay_out: Callable[[int], list[Line]]) -> None:
         self._canvas.commit(lay_out(self._canvas.columns))
 
-    def ask_about(self, lay_out: Callable[[int], list[Line]] | None) -> None:
-        """How the question is shown from now on; None: as the words it is asked with."""
-        self._lay_out = lay_out
+    def ask_about(self, lay_out: Callable[[int], list[Line]] | None, in_few_words: Callable[[int], list[Line]] | None = None) -> None:
+        """How the question is shown from now on; None: as the words it is asked with. `in_few_words`: in a small window."""
+        self._lay_out, self._in_few_words = lay_out, in_few_words
 
     def lines(self) -> list[Line]:
         """The question, for the live region."""
@@ -149,12 +152,20 @@ class LiveDialog:
         else:
             rows = list[Line]()  # it wants no answer yet
         if self._line is None:
-            rows += wrap(answer_row(self._answers, is_kept=self._is_kept, has_draft=self._has_draft()), columns)
+            answer = answer_row(self._answers, is_kept=self._is_kept, has_draft=self._has_draft())
+            if self._in_few_words is not None and len(rows) + len(wrap(answer, columns)) > self._room:
+                return [*self._in_few_words(columns), fit(answer, columns)]
+            rows += wrap(answer, columns)
         elif self._has_draft():
             rows += wrap(line(say("tui.draft_kept" if self._takes_line else "tui.line_kept"), "warn"), columns)
         elif not self._takes_line:
             rows.append(_SOON)
         return rows
+
+    @property
+    def _room(self) -> int:
+        """How many rows the question may have beside the status line, and a row of what is written."""
+        return question_rows(self._canvas.size[1], self._canvas.size[1]) - 1 - self._has_draft()
 
     async def ask_key(self, prompt: str, keys: Collection[str]) -> str:
         self._answers = Answers(keys)

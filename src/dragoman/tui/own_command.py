@@ -47,9 +47,9 @@ class OwnCommand:
         read_end, write_end = os.pipe()  # of our own: closing it is all it takes not to wait for what holds the other end
         with os.fdopen(read_end, "rb", 0) as pipe:
             try:
-                process = self._process = await asyncio.create_subprocess_shell(
-                    self.command, cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=write_end, stderr=write_end,
-                    start_new_session=True,
+                process = self._process = await asyncio.create_subprocess_exec(
+                    users_shell(), "-c", self.command, cwd=self._folder,
+                    stdin=asyncio.subprocess.DEVNULL, stdout=write_end, stderr=write_end, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 self._written, self.code = bytearray((error.strerror or str(error)).encode()), 127
@@ -128,6 +128,12 @@ class OwnCommand:
         while fence in output or fence in self.command:
             fence += "`"
         return FOR_MODEL.format(fence=fence, command=self.command, output=output or "(no output)")
+
+
+def users_shell() -> str:
+    """The shell that the user works with; the system's where none is named, or it is not there."""
+    shell = os.environ.get("SHELL", "")
+    return shell if os.path.isabs(shell) and os.access(shell, os.X_OK) else "/bin/sh"
 
 
 def _shown(written: bytes | bytearray) -> str:

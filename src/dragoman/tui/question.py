@@ -97,6 +97,17 @@ def choices(question: Question, columns: int) -> list[Line]:
     return rows
 
 
+def few_words(question: Question, columns: int) -> list[Line]:
+    """The same in as few rows as can be, for a window in which the words of all keys have no room: `?` explains them."""
+    offers = {choice.key: choice for choice in offered(question)}
+    named = [offers.pop(key) for key in ("y", "n") if key in offers]
+    keys = " ".join(key for key in offers if len(key) == 1)
+    rest = [AnswerChoice(keys, ""), AnswerChoice("?", "")] if keys else [AnswerChoice("?", "")]
+    rows = wrap(line(_words(question), "question"), columns)
+    short = [AnswerChoice(each.key, each.label.partition(",")[0].partition("，")[0]) for each in named]
+    return [*rows[:2], *lay_out_choices([*short, *rest], columns)]
+
+
 def lay_out_choices(offers: Sequence[AnswerChoice], columns: int) -> list[Line]:
     """Choices are not broken, where they fit a row."""
     rows: list[Line] = []

@@ -50,11 +50,12 @@ def _rule_section(rules: Sequence[Rule]) -> list[str]:
 
 def _revoke(options: Options) -> str:
     names = options.words[1:]
+    takes_all = options.all or names == ("all",)  # as in a conversation
     if bool(names) == options.all:
         raise InputError(say("approvals_revoke_what"))
     setup = set_up(options)
     rows = saved_approvals(setup.places)
-    revoked = revoke(setup.places, rows if options.all else [find_approval(rows, names[0])])
+    revoked = revoke(setup.places, rows if takes_all else [find_approval(rows, names[0])])
     if options.output_format == "json":
         return jsontext.dumps({"revoked": [as_json(row) for row in revoked], "file": setup.places.grants_file}) + "\n"
     return revoked_words(revoked, setup.places) + "\n"

@@ -51,7 +51,7 @@ TEXTS = {
     "providers.status_without_text": "服务以状态 {status} 应答，没有说明",
     "providers.error_without_text": "服务因错误停止，没有说明",
     "providers.upstream": "{message}（{said}）",
-    "providers.check_key": "{message} — 请检查{key}",
+    "providers.check_key": "{message} — 请检查 {key}",
     "providers.no_credit": "{message} — 账户余额已用完",
     "providers.key_not_allowed": "{message} — {key}不能使用此模型或服务",
     "providers.check_billing": "{message} — 请检查套餐和账单",
