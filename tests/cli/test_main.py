@@ -35,7 +35,7 @@ SUBCOMMANDS = [command for command in get_args(Command) if command != "run"]
 
 @pytest.mark.parametrize("command", SUBCOMMANDS)
 def test_every_command_has_a_function(command: str) -> None:
-    assert command in ("acp", "serve-local", "fleet") or callable(load_command(cast("Command", command)))
+    assert command in ("acp", "serve-local", "fleet", "view") or callable(load_command(cast("Command", command)))
 
 
 @pytest.mark.parametrize("command", SUBCOMMANDS)
