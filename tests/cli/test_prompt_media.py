@@ -23,7 +23,8 @@ def test_images_and_documents_that_the_prompt_names_are_sent(place: Place, serve
     (place.work / "shot.png").write_bytes(PNG)
     (place.work / "my paper.pdf").write_bytes(b"%PDF-1.4\n%%EOF\n")
     done = place.ask('what is on @shot.png? compare @"my paper.pdf" and @https://example.org/b.png, me@c.png @notes.txt')
-    assert (done.code, done.out, done.err) == (0, "A ship.\n", "")
+    assert (done.code, done.out) == (0, "A ship.\n")
+    assert "@notes.txt is no file here, so it was sent as it stands" in done.err
     [*_, text, image, document, address] = asked.requests[0]["messages"][-1]["content"]
     assert text["text"].startswith("what is on @shot.png?")
     assert [image["type"], document["type"], address["source"]] == [

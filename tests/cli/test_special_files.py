@@ -148,7 +148,7 @@ def test_file_tools_refuse_them_in_words(place: Place, serve: Serve, kind: str) 
         ("write_file", {"file_path": "strange", "content": "b"}),
     )
     asked = serve(script(*(calls(look) for look in looks), "text: Done."))
-    done = ask(place, "--approval", "auto-edit", "-p", "look at @strange")
+    done = ask(place, "--approval", "auto-edit", "-p", "look at strange")
     assert (done.code, done.out) == (0, "Done.\n"), done
     assert len(asked.requests) == len(looks) + 1
     assert "a plain word" in told(asked)

@@ -217,7 +217,12 @@ def test_the_documented_table_is_what_happens() -> None:
             assert ("discard" in row) == bool(told.get("discard"))
 
 
-WHOLE = Outcome(failure=Failure("m", "t", 1), sources=(Source("Rain", "https://example.org/rain", ("It rains.",)),), not_saved="disk full")
+WHOLE = Outcome(
+    failure=Failure("m", "t", 1),
+    sources=(Source("Rain", "https://example.org/rain", ("It rains.",)),),
+    not_saved="disk full",
+    unchecked="why",
+)
 """With everything that may be left out."""
 
 
