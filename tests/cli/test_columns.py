@@ -36,7 +36,7 @@ RUNS: list[tuple[str, ...]] = [
     ("sessions", "--all"),
     ("sessions", "show", "latest"),
     ("sessions", "search", "parser"),
-    ("sessions", "export"),
+    ("sessions", "export", "nosuch"),
     ("sessions", "nonsense"),
     ("context", "--all"),
     ("context", "simulate"),
