@@ -25,7 +25,7 @@ from terminals import plain, terminal
 
 WIDTHS = (40, 80, 200)
 WIDE = 4_000
-SERVES = {"acp", "serve-local"}
+SERVES = {"acp", "serve-local", "view"}
 """Commands that do not end by themselves."""
 
 RUNS: list[tuple[str, ...]] = [
