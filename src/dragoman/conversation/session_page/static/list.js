@@ -1,5 +1,5 @@
 // All sessions of this user, the latest first: searched in their titles at once, in what was said when Enter is pressed.
-import { html, useEffect, useMemo, useState } from "./preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
 import * as source from "./source.js";
 import { ago, count, moment, oneLine, plain, short, t, usd } from "./words.js";
 import { Windowed } from "./windowed.js";
@@ -11,13 +11,23 @@ export function ListPage() {
   const [folder, setFolder] = useState("");
   const [model, setModel] = useState("");
   const [chosen, setChosen] = useState([]);
-  const load = (words) => source.sessions(words).then((found) => (setAll(found), setFault("")), (error) => setFault(error.message));
+  const asked = useRef({ words: "", times: 0 }); // what was asked for last: an answer that comes later than the next question is dropped
+  const load = (words) => {
+    const time = ++asked.current.times;
+    asked.current.words = words;
+    const take = (found, fault) => time === asked.current.times && (found && setAll(found), setFault(fault));
+    source.sessions(words).then((found) => take(found, ""), (error) => take(null, error.message));
+  };
+  const type = (words) => {
+    setSearch(words);
+    if (asked.current.words) load("");
+  };
   useEffect(() => {
     document.title = "Dragoman";
     load("");
-    const again = setInterval(() => document.visibilityState === "visible" && !search && load(""), 5000);
+    const again = setInterval(() => document.visibilityState === "visible" && !asked.current.words && load(""), 5000);
     return () => clearInterval(again);
-  }, [search]);
+  }, []);
   const sessions = all?.sessions ?? [];
   const folders = useMemo(() => [...new Set(sessions.map((each) => each.workspace))].sort(), [all]);
   const models = useMemo(() => [...new Set(sessions.map((each) => each.model).filter(Boolean))].sort(), [all]);
@@ -35,7 +45,7 @@ export function ListPage() {
     <option value="">${t("all")}</option>${options.map((each) => html`<option value=${each}>${oneLine(each, 80)}</option>`)}</select></label>`;
   return html`<main><h1>${t("sessions")}</h1>
     <form class="tools" role="search" onSubmit=${(event) => (event.preventDefault(), load(search))}>
-      <input type="search" value=${search} onInput=${(event) => setSearch(event.target.value)} placeholder=${t("search_sessions")} aria-label=${t("search_sessions")} />
+      <input type="search" value=${search} onInput=${(event) => type(event.target.value)} placeholder=${t("search_sessions")} aria-label=${t("search_sessions")} />
       ${pick(t("folder"), folder, setFolder, folders)} ${pick(t("model"), model, setModel, models)}
       ${chosen.length === 2 ? html`<a class="button" href=${`#/compare/${chosen.join("/")}`}>${t("compare_two")}</a>` : html`<span class="dim">${t("choose_two")}</span>`}
     </form>

@@ -88,6 +88,8 @@ function Head({ session, state }) {
 
 const PLAN_MARKS = { completed: "☑", in_progress: "◐" };
 
+const isTyping = (element) => /^(INPUT|TEXTAREA|SELECT)$/.test(element?.tagName);
+
 // What rows need to know of where they stand.
 function placeOf(session, open, toggle) {
   return {
@@ -142,7 +144,9 @@ export function Timeline({ session, version, entry, question, follows }) {
     setGoTo({ place: rows.indexOf(block), centre });
   };
   useEffect(() => {
-    if (goTo && selected) requestAnimationFrame(() => document.querySelector(`[data-id="${CSS.escape(selected)}"]`)?.focus({ preventScroll: true }));
+    if (!goTo || !selected) return;
+    const focus = () => isTyping(document.activeElement) || document.querySelector(`[data-id="${CSS.escape(selected)}"]`)?.focus({ preventScroll: true });
+    requestAnimationFrame(focus); // by then somebody may be typing
   }, [goTo]);
   useEffect(() => {
     if (!entry) return;
@@ -156,8 +160,7 @@ export function Timeline({ session, version, entry, question, follows }) {
   useEffect(() => {
     const onKey = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (typing) {
+      if (isTyping(event.target)) {
         if (event.key === "Escape") event.target.blur();
         return;
       }
