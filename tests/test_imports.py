@@ -301,7 +301,6 @@ OTHERS_LATER = {
     "subprocess": "only inside tmux",
     "sysconfig": "only for weights",
     "tempfile": "only where a file is edited or set aside",
-    "tarfile": "only where a task's workspace is an archive",
     "tomllib": "only where there is a configuration file",
     "fcntl": "not on Windows",
     "pwd": "not on Windows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -113,12 +114,56 @@ def test_a_workspace_may_be_a_revision_or_an_archive(tmp_path: Path) -> None:
         assert tree(tmp_path / f"{name}-copy" / "work") == {"inner/file": "two"}
 
 
-def test_an_archive_stays_in_the_copy(tmp_path: Path) -> None:
+def packed_link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+def packed_file(name: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size = 4
+    return member
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [packed_file("../evil")],
+        [packed_file("/evil")],
+        [packed_file("a/../../evil")],
+        [packed_link("out", "../.."), packed_file("out/evil")],
+        [packed_link("out", ".."), packed_link("out/evil", "x")],
+        [packed_link("evil", "../../outside", tarfile.LNKTYPE)],
+        [packed_link("/".join(["d" * 200] * 30), "../" * 40), packed_link("out", "d" * 200), packed_file("out/../evil")],
+    ],
+    ids=["above", "absolute", "through above", "through a link", "a link through a link", "a hard link", "a long way round"],
+)
+def test_an_archive_stays_in_the_copy(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
     with tarfile.open(tmp_path / "evil.tar", "w") as packed:
-        packed.addfile(tarfile.TarInfo("../evil"))
+        for member in members:
+            packed.addfile(member, io.BytesIO(b"evil"))
+    (tmp_path / "outside").write_text("kept")
+    before = set(tmp_path.iterdir())
     with pytest.raises(InputError, match=r"evil\.tar"):
         make_copy(Task("t", "p", str(tmp_path / "evil.tar")), str(tmp_path / "c" / "work"), str(tmp_path / "sources"))
-    assert not (tmp_path / "c" / "evil").exists()
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {"work"}
+    assert set(tmp_path.iterdir()) - before <= {tmp_path / "c"}
+    assert (tmp_path / "outside").read_text() == "kept"
+
+
+def test_an_archive_keeps_links_and_modes_and_leaves_devices_out(tmp_path: Path) -> None:
+    script, device = packed_file("./bin/run"), packed_link("null", "", tarfile.CHRTYPE)
+    script.mode = 0o755
+    again = packed_link("bin/again", "./bin/run", tarfile.LNKTYPE)
+    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as packed:
+        for member in (script, again, packed_link("link", "/etc/passwd"), device):
+            packed.addfile(member, io.BytesIO(b"echo") if member.isreg() else None)
+    copy = tmp_path / "c" / "work"
+    make_copy(Task("t", "p", str(tmp_path / "a.tar.xz")), str(copy), str(tmp_path / "sources"))
+    assert sorted(path.name for path in copy.iterdir()) == ["bin", "link"]
+    assert (os.readlink(copy / "link"), (copy / "bin" / "again").read_text()) == ("/etc/passwd", "echo")
+    assert os.access(copy / "bin" / "run", os.X_OK)
 
 
 @pytest.mark.parametrize("trusts", [False, True])

@@ -157,17 +157,11 @@ def _pass_piece(source: int, copy: int) -> int:
 
 def _unpack(path: str, copy: str) -> None:
     """Nothing of an archive lands outside the copy."""
-    import tarfile
-    import zipfile
+    from dragoman.fleet.archives import unpack
 
     try:
-        if path.endswith(".zip"):
-            with zipfile.ZipFile(path) as archive:
-                archive.extractall(copy)
-            return
-        with tarfile.open(path) as packed:
-            packed.extractall(copy, filter="data")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
+        unpack(path, copy)
+    except ValueError as error:
         raise InputError(say("fleet.bad_archive", path=path, reason=error)) from error
 
 
