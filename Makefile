@@ -144,7 +144,7 @@ test-inspect: $(VENV)-inspect/.ready ## Have Inspect run an evaluation with us i
 test-ray: $(VENV)-ray-$(RAY)/.ready ## Run fleets on a Ray cluster of three nodes and kill parts of it, in 4 minutes: needs the registry
 	PYTHONDONTWRITEBYTECODE= $(VENV)-ray-$(RAY)/bin/python -m pytest -q -p no:unraisableexception tests/fleet_ray $(ARGS)
 
-eval: $(DEV) $(VENV)-eval/.ready ## Run tests that others wrote, and print the tables of docs/evaluations.md, in two hours: needs the registry
+eval: $(DEV) $(VENV)-eval/.ready ## Run tests that others wrote, and print the tables of docs/operate/evaluations.md, in two hours: needs the registry
 	$(BIN)/python -m benchmarks.polyglot_fleet
 	$(BIN)/python -m benchmarks.schema_suite
 	$(VENV)-eval/bin/python -m benchmarks.agentdojo_runs $(ARGS)
@@ -178,7 +178,7 @@ catalog: $(DEV) ## Make catalog.json from catalog.toml
 # The newest SDKs, whatever they are: this is about the services of today. So they are neither pinned nor part of the set-up.
 SDKS := openai anthropic google-genai mistralai groq together openrouter zai-sdk
 
-wire-check: ## Check what is sent to every deployment against the newest official SDKs, and write the table in docs/wire.md
+wire-check: ## Check what is sent to every deployment against the newest official SDKs, and write the table in docs/reference/wire.md
 	$(PYTHON) -m venv $(VENV)-checks
 	$(VENV)-checks/bin/python -m pip install --quiet --upgrade --editable . $(SDKS)
 	$(VENV)-checks/bin/python -m checks.wire

@@ -3,8 +3,8 @@
 Each program works in the same small project against a model on loopback that makes the calls, one an answer, under that program's own tool
 names; what it makes of them is read off its next requests. `DRAGOMAN_PEERS=FOLDER` names where the others are: each is looked for as
 `FOLDER/NAME/node_modules/.bin/NAME`, and `FOLDER/node22/node_modules/node/bin` goes before PATH. Without it, ours is measured alone.
-`--save FILE` keeps ours, `--before FILE` shows what was kept beside it, `--page docs/results-beside.md` puts the tables there. Run it where
-there is no network but loopback:
+`--save FILE` keeps ours, `--before FILE` shows what was kept beside it, `--page docs/inside/results-beside.md` puts the tables there.
+Run it where there is no network but loopback:
 
     unshare -n sh -c 'ip link set lo up; exec "$@"' sh python -m benchmarks.results_beside
 """

@@ -1,4 +1,4 @@
-"""The tables of docs/embedding.md with every option and its default, made from the source. `python -m checks.defaults` writes them."""
+"""The tables of docs/embed/embedding.md with every option and its default. `python -m checks.defaults` writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from dragoman import options
 from dragoman.values.messages import Settings, Thinking
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "embedding.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "embed" / "embedding.md"
 BEGIN, END = "<!-- defaults -->", "<!-- end of defaults -->"
 GROUPS: tuple[type, ...] = (
     options.ToolOptions,

@@ -1,4 +1,4 @@
-"""The four modes of the documents as one table, read off real requests: docs/four-modes.md and its Chinese twin.
+"""The four modes of the documents as one table, read off real requests: docs/reference/four-modes.md and its Chinese twin.
 
 The same conversation is held in each mode against the loopback service: a prompt, a call with its result, an answer, a second prompt.
 Every cell says what stands in the requests that the service received. `python -m checks.four_modes` writes the tables.
@@ -16,7 +16,7 @@ from typing import Any
 import dragoman as dm
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = {"en": DOCS / "four-modes.md", "zh": DOCS / "four-modes.zh-CN.md"}
+PAGES = {"en": DOCS / "reference" / "four-modes.md", "zh": DOCS / "reference" / "four-modes.zh-CN.md"}
 BEGIN, END = "<!-- four-modes -->", "<!-- end of four-modes -->"
 
 SYSTEM, PROMPT, BESIDE, RESULT, NEXT = (

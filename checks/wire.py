@@ -1,4 +1,4 @@
-"""`make wire-check`: what is sent to each deployment, checked against the newest official SDKs; written into docs/wire.md."""
+"""`make wire-check`: what is sent to each deployment, checked against the newest official SDKs; written into docs/reference/wire.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from checks.sdk_types import official
 from checks.wire_cases import EFFORTS, Row, Sent, digest, rows, sent
 from dragoman.base import jsontext
 
-PAGE = Path(__file__).parents[1] / "docs" / "wire.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "wire.md"
 BEGIN, END = "<!-- begin: make wire-check -->", "<!-- end: make wire-check -->"
 COLUMNS = {
     "plain": "plain",
@@ -87,7 +87,7 @@ def main() -> int:
             print(f"{each.row.name}, {case}: {fault}")
     faults = sum(len(each.faults) for each in checked)
     bodies = sum(one.request is not None for each in checked for one in each.sent.values())
-    print(f"{bodies} requests to {len(checked)} deployments, {faults} that an SDK could not have sent. The table is in docs/wire.md.")
+    print(f"{bodies} requests to {len(checked)} deployments, {faults} that an SDK could not have sent. See docs/reference/wire.md.")
     return 1 if faults else 0
 
 

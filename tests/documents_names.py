@@ -1,4 +1,4 @@
-"""The names that the lines of docs/documents.md work with, made afresh for each line: no network, no key."""
+"""The names that the lines of docs/reference/documents.md work with, made afresh for each line: no network, no key."""
 
 from __future__ import annotations
 

@@ -25,5 +25,5 @@ NO_CORPORA = (
 )
 NO_RECORDINGS = (
     f"no recorded exchanges in {RECORDINGS}: they are not part of the repository, and nothing is wrong. "
-    "If you have a folder of them (docs/wire.md says of what), name it: DRAGOMAN_RECORDINGS=/some/folder make recorded"
+    "If you have a folder of them (docs/reference/wire.md says of what), name it: DRAGOMAN_RECORDINGS=/some/folder make recorded"
 )

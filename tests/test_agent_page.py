@@ -1,4 +1,4 @@
-"""Every piece of code in docs/agent.md and docs/chat.md runs as it stands, against a service on loopback."""
+"""Every piece of code in docs/embed/agents.md and docs/embed/chat.md runs as it stands, against a service on loopback."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import dragoman as dm
 from dragoman.testing.mock.wire import ModelRequest
 from dragoman.testing.script_steps import ScriptedAnswer, answer
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "embed"
 BLOCKS = [
     (block, page)
-    for page in ("agent.md", "chat.md")
+    for page in ("agents.md", "chat.md")
     for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 ]
 
@@ -53,7 +53,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dm.testing.MockServer]:
     loop.close()
 
 
-def run_block(code: str, page: str = "agent.md") -> dict[str, Any]:
+def run_block(code: str, page: str = "agents.md") -> dict[str, Any]:
     """Run a block as the body of a coroutine, with `model` and `seq` as the page uses them. Returns its names."""
     names: dict[str, Any] = {"dm": dm, "model": "anthropic/claude-sonnet-5-5", "seq": 1}
     body = f"async def block(model, seq):\n{textwrap.indent(code, '    ')}\n    return locals()"

@@ -1,4 +1,4 @@
-"""docs/by-hand.md: what is written by hand is there, and as long as the page says."""
+"""docs/inside/by-hand.md: what is written by hand is there, and as long as the page says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "dragoman"
 
 
 def rows() -> list[tuple[str, list[str], int]]:
-    page = (ROOT / "docs" / "by-hand.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "inside" / "by-hand.md").read_text(encoding="utf-8")
     cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ") and "`" in line]
     return [(row[0], re.findall(r"`([^`]+)`", row[1]), int(row[2].replace(",", ""))) for row in cells if len(row) == 6]
 

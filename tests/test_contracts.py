@@ -1,4 +1,4 @@
-"""docs/contracts.md: its members are those of the contracts, its code runs, and what it promises holds of every implementation we have."""
+"""docs/embed/contracts.md: its members are those of the contracts, its code runs, and its promises hold of every implementation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.sessions.blobs import FileBlobs
 from dragoman.testing.journal import MemoryJournal
 from dragoman.values.blobs import MemoryBlobs
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "contracts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "embed" / "contracts.md").read_text(encoding="utf-8")
 CODE = "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
 
 
@@ -59,7 +59,7 @@ def test_every_name_of_the_module_is_on_the_page() -> None:
 
 def names_in_code() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec(compile(CODE, "docs/contracts.md", "exec"), names)
+    exec(compile(CODE, "docs/embed/contracts.md", "exec"), names)
     return names
 
 

@@ -16,7 +16,7 @@ from dragoman.app.config import FOR_PROJECTS
 from dragoman.values.events import TurnEvent
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/agent.md")
+PAGES = ("README.md", "docs/embed/agents.md")
 
 
 def page(name: str) -> str:
@@ -28,7 +28,7 @@ def section(text: str, title: str) -> str:
 
 
 def test_every_event_of_a_run_is_on_the_page() -> None:
-    rows = re.findall(r"^\| (`[A-Z].*?) \|", section(page("docs/agent.md"), "Events"), re.MULTILINE)
+    rows = re.findall(r"^\| (`[A-Z].*?) \|", section(page("docs/embed/agents.md"), "Events"), re.MULTILINE)
     named = re.findall(r"`(\w+)`", " ".join(rows))
     assert sorted(named) == sorted(kind.__name__ for kind in typing.get_args(TurnEvent))
 
@@ -39,27 +39,27 @@ def test_every_tool_is_on_the_page(tmp_path: Path) -> None:
 
     web, provider = dm.WebAccess(searxng="http://127.0.0.1:1"), dm.testing.ScriptedProvider("")
     agent = make_agent(provider, workspace=tmp_path, ask_user=answer, memory_file=tmp_path / "memory.md", web=web)
-    first = section(page("docs/agent.md"), "Tools").partition("A function of your own")[0]
+    first = section(page("docs/embed/agents.md"), "Tools").partition("A function of your own")[0]
     named = {word for word in re.findall(r"`(\w+)`", first) if "_" in word or word in ("glob", "grep", "edit", "todo")}
     assert named == set(agent.tools.names)
 
 
 def test_every_parameter_of_an_agent_is_on_the_page() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", section(page("docs/agent.md"), "Setting it up"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \|", section(page("docs/embed/agents.md"), "Setting it up"), re.MULTILINE)
     code = dm.Agent.__init__.__code__
     assert rows == list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
     assert len(rows) <= 15
 
 
 def test_every_name_of_the_message_helpers_is_on_the_page() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", page("docs/messages.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \|", page("docs/embed/messages.md"), re.MULTILINE)
     named = {name for name in re.findall(r"`(\w+)", " ".join(rows)) if hasattr(dm.messages, name)}
     public = {name for name in vars(dm.messages) if not name.startswith("_")}
     assert named | {"Repaired"} == public
 
 
 def test_what_a_project_may_set_is_on_the_page() -> None:
-    told = section(page("docs/configuration.md"), "What a project may set").partition("Everything else")[0]
+    told = section(page("docs/configure/configuration.md"), "What a project may set").partition("Everything else")[0]
     assert set(re.findall(r"`([\w.]+)`", told)) == set(FOR_PROJECTS)
 
 

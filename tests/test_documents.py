@@ -1,4 +1,4 @@
-"""docs/documents.md and its Chinese twin: names are there, lines and commands run, and no word of the documents is missing."""
+"""docs/reference/documents.md and its Chinese twin: names are there, lines and commands run, and no word of the documents is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dragoman.conversation.commands import find_command
 from program import Place, service
 
 ROOT = Path(__file__).resolve().parent.parent
-ENGLISH, CHINESE = ROOT / "docs" / "documents.md", ROOT / "docs" / "documents.zh-CN.md"
+ENGLISH, CHINESE = ROOT / "docs" / "reference" / "documents.md", ROOT / "docs" / "reference" / "documents.zh-CN.md"
 TERMS = Path(__file__).with_name("documents_terms.txt")
 """Document, tab, word: all that the page has to lead on from."""
 GIVEN = ROOT.parent / "shared" / "documents-terms.tsv"

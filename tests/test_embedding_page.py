@@ -1,4 +1,4 @@
-"""docs/embedding.md: its code runs, and its tables name every option with its default and every contract."""
+"""docs/embed/embedding.md: its code runs, and its tables name every option with its default and every contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/four-modes.md and its Chinese twin: the table of the documents, section 6, read off requests that a service received."""
+"""docs/reference/four-modes.md and its Chinese twin: the table of the documents, section 6, read off requests that a service received."""
 
 from __future__ import annotations
 

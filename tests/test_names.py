@@ -28,7 +28,7 @@ def test_no_class_name_means_two_things() -> None:
 
 
 def test_the_project_speaks_of_itself_alone() -> None:
-    """What was asked for at the beginning has its ids in docs/requirements.md; other documents are not referred to."""
+    """What was asked for at the beginning has its ids in docs/reference/requirements.md; other documents are not referred to."""
     listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
     names = [name for name in listed if not name.startswith("tests/wire/bodies")] or [str(path) for path in SOURCE.rglob("*.py")]
     assert names

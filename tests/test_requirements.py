@@ -1,4 +1,4 @@
-"""docs/requirements.md keeps its word: every test it names exists, ids are unique, and no row is without proof or reason."""
+"""docs/reference/requirements.md keeps its word: every test it names exists, ids are unique, and no row is without proof or reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "requirements.md"
+PAGE = ROOT / "docs" / "reference" / "requirements.md"
 
 ID = re.compile(r"[A-Z]+-[1-9][0-9]*")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

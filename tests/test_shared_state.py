@@ -1,4 +1,4 @@
-"""docs/concurrency.md lists all that many agents share: state that outlives a call is found in the source, and must be named there."""
+"""docs/inside/concurrency.md lists all that many agents share: state that outlives a call is found in the source and named there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
-PAGE = ROOT / "docs" / "concurrency.md"
+PAGE = ROOT / "docs" / "inside" / "concurrency.md"
 KEEPERS = {"Turnstile", "OpenConnections", "WeakSet", "WeakValueDictionary", "WeakKeyDictionary", "ContextVar", "local"}
 """Whatever a module holds of these is changed later, or nobody would need it."""
 EMPTY = {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter"}

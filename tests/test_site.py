@@ -41,5 +41,5 @@ def test_every_page_and_public_module_is_there_in_both_languages(pages: Path) ->
 
 
 def test_a_page_without_a_chinese_twin_says_so(pages: Path) -> None:
-    assert (pages / "zh" / "hooks.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
-    assert not (pages / "zh" / "documents.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
+    assert (pages / "zh" / "extend" / "hooks.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
+    assert not (pages / "zh" / "reference" / "documents.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)

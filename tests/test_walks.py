@@ -1,4 +1,4 @@
-"""The walks of docs/architecture.md: the files they name exist, and one turn can be read in one sitting."""
+"""The walks of docs/inside/architecture.md: the files they name exist, and one turn can be read in one sitting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "inside" / "architecture.md").read_text(encoding="utf-8")
 WALKS = PAGE[PAGE.index("## Ten walks") : PAGE.index("## The rooms")]
 FILES_OF_A_TURN, LINES_OF_A_TURN = 6, 1_500
 

@@ -1,4 +1,4 @@
-"""The walks of docs/architecture.md, walked: the program does what each is about, and the files that ran are those that the walk names."""
+"""The walks of docs/inside/architecture.md, walked: the program does what each is about, and the files that ran are those it names."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_halves_that_belong_together_are_joined() -> None:
 
 @given(text=broken_text)
 def test_lone_surrogates_never_get_out(text: str) -> None:
-    """docs/wire.md, rule 24"""
+    """docs/reference/wire.md, rule 24"""
     out = jsontext.encode({"key": text, text: [text]})
     out.decode()
     read = json.loads(out)

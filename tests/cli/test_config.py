@@ -26,7 +26,7 @@ from dragoman.values.errors import ConfigError
 from dragoman.values.messages import Settings, Thinking
 from dragoman.words import choose_language
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "configure" / "configuration.md"
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_a_beginning_is_offered_granted_listed_and_revoked(place: Place, serve: 
 
 def test_the_recipe_for_ci_works_as_it_is_written(place: Place, serve: Serve, tmp_path: Path) -> None:
     require_program("bash")
-    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operate" / "ci.md").read_text(encoding="utf-8")
     recipe = re.findall(r"```sh\n(.*?)```", page.partition("## In a container")[0], re.DOTALL)[0]
     (place.work / "src").mkdir()
     (place.work / "test_it.py").write_text(
@@ -200,7 +200,9 @@ def test_the_recipe_for_ci_works_as_it_is_written(place: Place, serve: Serve, tm
 
 
 def test_the_file_on_the_page_for_ci_is_valid(place: Place) -> None:
-    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8") + (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operate" / "ci.md").read_text(encoding="utf-8") + (ROOT / "docs" / "configure" / "rules.md").read_text(
+        encoding="utf-8"
+    )
     for example in re.findall(r"```toml\n(.*?)```", page, re.DOTALL):
         write_config(place, example)
         assert place.run("config").code == 0

@@ -53,7 +53,7 @@ from dragoman.values.messages import Blob, Citation, FinishReason, Source, Text,
 from dragoman.values.record import CommandOutput
 from dragoman.values.usage import Usage
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "headless.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "operate" / "headless.md").read_text(encoding="utf-8")
 CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')
 EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (ResponseStarted("r"), None),

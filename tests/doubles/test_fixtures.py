@@ -13,7 +13,7 @@ import pytest
 import dragoman as dm
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SECTION = (ROOT / "docs" / "doubles.md").read_text(encoding="utf-8").partition("## In your own tests")[2]
+SECTION = (ROOT / "docs" / "embed" / "testing.md").read_text(encoding="utf-8").partition("## In your own tests")[2]
 CONFTEST, *EXAMPLES = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
 
 

@@ -43,7 +43,7 @@ from wire_bodies import (
 
 
 def test_every_call_is_answered_in_the_next_message() -> None:
-    """docs/wire.md, rule 1"""
+    """docs/reference/wire.md, rule 1"""
     passes("anthropic", anthropic(user("hi"), assistant(use("a"), use("b")), user(result("a"), result("b"), "and"), tools=ANTHROPIC_TOOLS))
     unanswered = [
         [user("hi"), assistant(use("a"), use("b")), user(result("a"))],
@@ -58,7 +58,7 @@ def test_every_call_is_answered_in_the_next_message() -> None:
 
 
 def test_no_result_without_its_call() -> None:
-    """docs/wire.md, rule 2"""
+    """docs/reference/wire.md, rule 2"""
     body = anthropic(user("hi"), assistant(use("a")), user(result("a"), result("b")), tools=ANTHROPIC_TOOLS)
     refused("anthropic", body, 2, "messages.2.content.1: unexpected `tool_use_id` found in `tool_result` blocks: b.")
     refused("anthropic", anthropic(user(result("a"))), 2, "messages.0.content.0: unexpected `tool_use_id`")
@@ -68,7 +68,7 @@ def test_no_result_without_its_call() -> None:
 
 
 def test_ids_are_unique_and_have_one_result_each() -> None:
-    """docs/wire.md, rules 3 and 23"""
+    """docs/reference/wire.md, rules 3 and 23"""
     body = anthropic(user("hi"), assistant(use("a"), use("a")), user(result("a")), tools=ANTHROPIC_TOOLS)
     refused("anthropic", body, 3, "messages.1.content.1: `tool_use` ids must be unique")
     twice = anthropic(user("hi"), assistant(use("a")), user(result("a"), result("a")), tools=ANTHROPIC_TOOLS)
@@ -81,7 +81,7 @@ def test_ids_are_unique_and_have_one_result_each() -> None:
 
 
 def test_ids_match_the_pattern() -> None:
-    """docs/wire.md, rule 4"""
+    """docs/reference/wire.md, rule 4"""
     body = anthropic(user("hi"), assistant(use("functions.Bash:0")), user(result("functions.Bash:0")), tools=ANTHROPIC_TOOLS)
     refused("anthropic", body, 4, "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
     refused("anthropic", anthropic(user(result("a.b"))), 4, "messages.0.content.0.tool_result.tool_use_id: String should match pattern")
@@ -98,13 +98,13 @@ def test_ids_match_the_pattern() -> None:
     ],
 )
 def test_no_empty_text(message: Json, expected: str) -> None:
-    """docs/wire.md, rule 5"""
+    """docs/reference/wire.md, rule 5"""
     refused("anthropic", anthropic(user("hi"), assistant(use("a")), message, tools=ANTHROPIC_TOOLS), 5, expected)
     passes("anthropic", anthropic(user("hi"), assistant(), user("hi"), assistant(use("a")), user(result("a", "")), tools=ANTHROPIC_TOOLS))
 
 
 def test_thinking_of_the_latest_turn_is_unchanged_and_first_where_it_has_a_budget() -> None:
-    """docs/wire.md, rule 6"""
+    """docs/reference/wire.md, rule 6"""
     known = Rules(known_signatures=frozenset({fingerprint(THOUGHT)}))
     changed = THOUGHT | {"thinking": "Let me look"}
     loop = [user("hi"), assistant(THOUGHT, use("a")), user(result("a"))]
@@ -126,7 +126,7 @@ def test_thinking_of_the_latest_turn_is_unchanged_and_first_where_it_has_a_budge
 
 
 def test_manual_thinking_wants_the_open_turn_to_start_with_thinking() -> None:
-    """docs/wire.md, rule 6"""
+    """docs/reference/wire.md, rule 6"""
     manual = {"model": "claude-haiku-4-5", "thinking": {"type": "enabled", "budget_tokens": 2048}, "tools": ANTHROPIC_TOOLS}
     steps = [assistant(use("a")), user(result("a")), assistant(use("b")), user(result("b"))]
     expected = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
@@ -137,13 +137,13 @@ def test_manual_thinking_wants_the_open_turn_to_start_with_thinking() -> None:
 
 
 def test_the_user_has_the_last_word() -> None:
-    """docs/wire.md, rule 7"""
+    """docs/reference/wire.md, rule 7"""
     message = "This model does not support assistant message prefill. The conversation must end with a user message."
     refused("anthropic", anthropic(user("hi"), assistant("The answer is")), 7, message)
 
 
 def test_cache_marks() -> None:
-    """docs/wire.md, rule 8"""
+    """docs/reference/wire.md, rule 8"""
     tool = ANTHROPIC_TOOLS[0] | marked("1h")
     system = [text("You help.", **marked("1h"))]
     blocks = [text("a", **marked()), text("b", **marked())]
@@ -160,7 +160,7 @@ def test_cache_marks() -> None:
 
 
 def test_system_is_a_field_of_the_request() -> None:
-    """docs/wire.md, rule 9"""
+    """docs/reference/wire.md, rule 9"""
     passes("anthropic", anthropic(user("hi"), system="You help."))
     expected = 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter'
     refused("anthropic", anthropic({"role": "system", "content": "You help."}, user("hi")), 9, expected)
@@ -170,7 +170,7 @@ def test_system_is_a_field_of_the_request() -> None:
 
 
 def test_calls_are_followed_by_their_tool_messages() -> None:
-    """docs/wire.md, rule 10"""
+    """docs/reference/wire.md, rule 10"""
     passes("openai_chat", chat(said("user"), calling("call_1", "call_2"), answer("call_1"), answer("call_2"), said("user")))
     cut = "The following tool_call_ids did not have response messages: call_2"
     for tail in ([], [said("user")], [said("user"), answer("call_2")], [calling("call_3"), answer("call_3")]):
@@ -187,7 +187,7 @@ def test_calls_are_followed_by_their_tool_messages() -> None:
 
 
 def test_chat_ids_have_forty_characters() -> None:
-    """docs/wire.md, rule 11"""
+    """docs/reference/wire.md, rule 11"""
     passes("openai_chat", chat(said("user"), calling("c" * 40), answer("c" * 40)))
     expected = "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40"
     found = refused("openai_chat", chat(said("user"), calling("c" * 41), answer("c" * 41)), 11, expected)
@@ -195,7 +195,7 @@ def test_chat_ids_have_forty_characters() -> None:
 
 
 def test_reasoning_is_passed_back() -> None:
-    """docs/wire.md, rule 12"""
+    """docs/reference/wire.md, rule 12"""
     deepseek = Rules(service="deepseek", reasoning_field="reasoning_content", reasoning_back="always")
     kimi = Rules(service="kimi", reasoning_field="reasoning_content", reasoning_back="calls")
     bare = chat(said("user"), calling("call_1"), answer("call_1"))
@@ -218,7 +218,7 @@ def test_reasoning_is_passed_back() -> None:
 
 
 def test_strict_templates() -> None:
-    """docs/wire.md, rule 13"""
+    """docs/reference/wire.md, rule 13"""
     strict = Rules(strict_template=True)
     step = [calling("call_1"), answer("call_1"), said("assistant")]
     passes("openai_chat", chat(said("system"), said("user"), *step, said("user")), strict)
@@ -299,7 +299,7 @@ def test_a_strict_schema_may_not_use_every_word(word: str) -> None:
 
 
 def test_some_services_refuse_empty_text() -> None:
-    """docs/wire.md, rule 14"""
+    """docs/reference/wire.md, rule 14"""
     rules = Rules(empty_text_refused=True)
     for content in ("", [text("")]):
         body = chat(said("user"), calling("call_1"), answer("call_1", content))
@@ -312,7 +312,7 @@ def test_some_services_refuse_empty_text() -> None:
 
 
 def test_calls_and_outputs_meet_by_call_id() -> None:
-    """docs/wire.md, rule 15"""
+    """docs/reference/wire.md, rule 15"""
     passes("openai_responses", responses(asked(), function_call("call_1"), function_call("call_2"), output("call_2"), output("call_1")))
     refused("openai_responses", responses(asked(), function_call()), 15, "No tool output found for function call call_1.")
     orphan = "No tool call found for function call output with call_id call_1."
@@ -324,7 +324,7 @@ def test_calls_and_outputs_meet_by_call_id() -> None:
 
 
 def test_reasoning_and_the_item_it_precedes_stay_together() -> None:
-    """docs/wire.md, rule 16"""
+    """docs/reference/wire.md, rule 16"""
     rules = Rules(reasoning_items={"msg_1": "rs_1", "fc_1": "rs_1"})
     passes("openai_responses", responses(asked(), reasoning(), told(id="msg_1"), function_call(id="fc_1"), output()), rules)
     alone = "Item 'rs_1' of type 'reasoning' was provided without its required following item."
@@ -337,7 +337,7 @@ def test_reasoning_and_the_item_it_precedes_stay_together() -> None:
 
 
 def test_encrypted_content_is_the_services_own() -> None:
-    """docs/wire.md, rule 17"""
+    """docs/reference/wire.md, rule 17"""
     body = responses(asked(), reasoning(), told(), asked())
     passes("openai_responses", body, Rules(known_signatures=frozenset({"gAAAAABsecretDQ=="})))
     found = refused(
@@ -356,7 +356,7 @@ def test_encrypted_content_is_the_services_own() -> None:
 
 
 def test_function_responses_answer_the_call_turn() -> None:
-    """docs/wire.md, rule 18"""
+    """docs/reference/wire.md, rule 18"""
     calls = turn("model", "I look.", fn("read"), fn("list"))
     replies = turn("user", reply("read"), reply("list"), "and then?")
     passes("gemini", gemini(turn("user", "hi"), calls, replies, tools=declare()))
@@ -380,7 +380,7 @@ def test_function_responses_answer_the_call_turn() -> None:
 
 
 def test_thought_signatures_ride_on_the_part() -> None:
-    """docs/wire.md, rule 19"""
+    """docs/reference/wire.md, rule 19"""
     rules = Rules(thought_signatures=True)
     first = [turn("user", "hi"), turn("model", fn(signature="c2ln"), fn()), turn("user", reply(), reply())]
     passes("gemini", gemini(*first, tools=declare()), rules)
@@ -433,7 +433,7 @@ def test_thought_signatures_ride_on_the_part() -> None:
     ],
 )
 def test_tool_schemas_in_the_accepted_form(schema: Json, expected: str) -> None:
-    """docs/wire.md, rule 20"""
+    """docs/reference/wire.md, rule 20"""
     subset = Rules(tool_schema="subset")
     refused("gemini", gemini(turn("user", "hi"), tools=declare(parameters=schema)), 20, expected, subset)
     passes("gemini", gemini(turn("user", "hi"), tools=declare(parameters=SCHEMA)), subset)
@@ -444,7 +444,7 @@ def test_tool_schemas_in_the_accepted_form(schema: Json, expected: str) -> None:
 
 
 def test_tools_are_declared_on_every_request() -> None:
-    """docs/wire.md, rule 21"""
+    """docs/reference/wire.md, rule 21"""
     contents = [turn("user", "hi"), turn("model", fn()), turn("user", reply())]
     passes("gemini", gemini(*contents, tools=declare()))
     assert refused("gemini", gemini(*contents), 21, "declare the functions").paraphrase
@@ -453,7 +453,7 @@ def test_tools_are_declared_on_every_request() -> None:
 
 
 def test_a_run_of_one_role_is_one_turn_for_gemini() -> None:
-    """docs/wire.md, rule 18: recorded exchanges with such runs were answered."""
+    """docs/reference/wire.md, rule 18: recorded exchanges with such runs were answered."""
     calls = [turn("model", fn("read")), turn("model", fn("list"))]
     apart = [turn("user", reply("read")), turn("user", reply("list")), turn("user", "and then?")]
     passes("gemini", gemini(turn("user", "hi"), turn("user", "ho"), *calls, *apart, tools=declare()))
@@ -473,7 +473,7 @@ def test_gemini_takes_a_part_of_a_signature_alone() -> None:
 
 
 def test_responses_are_output_or_error_under_the_calls_id() -> None:
-    """docs/wire.md, rule 22"""
+    """docs/reference/wire.md, rule 22"""
     ask, calls = turn("user", "hi"), turn("model", fn(id="c1"), fn(id="c2"))
     passes("gemini", gemini(ask, calls, turn("user", reply(id="c1"), reply(id="c2", response={"error": "gone"})), tools=declare()))
     for response in ({}, {"result": "ok"}, {"output": "ok", "error": "no"}):
@@ -492,7 +492,7 @@ def test_responses_are_output_or_error_under_the_calls_id() -> None:
 
 
 def test_ids_are_unique_in_the_conversation_and_not_empty() -> None:
-    """docs/wire.md, rule 23"""
+    """docs/reference/wire.md, rule 23"""
     again = [calling("call_1"), answer("call_1"), calling("call_1"), answer("call_1")]
     refused("openai_chat", chat(said("user"), *again), 23, "'call_1' is not unique")
     refused("openai_chat", chat(said("user"), calling("")), 23, "Invalid 'messages[1].tool_calls[0].id': empty string.")
@@ -505,7 +505,7 @@ def test_ids_are_unique_in_the_conversation_and_not_empty() -> None:
 
 
 def test_lone_surrogates_never_reach_the_wire() -> None:
-    """docs/wire.md, rule 24"""
+    """docs/reference/wire.md, rule 24"""
     found = refused("anthropic", anthropic(user(LONE)), 24, "The request body is not valid JSON: no low surrogate in string: line 1 column")
     column = int(found.message.split("column ")[1].split()[0])
     assert json.dumps(anthropic(user(LONE)), separators=(",", ":"))[column - 1 :].startswith("\\ud83d")

@@ -110,7 +110,7 @@ def test_numbers_that_no_machine_holds(protocol: str, arguments: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_lone_surrogates_in_arguments_never_come_back_out(protocol: str) -> None:
-    """PV14, and rule 24 of docs/wire.md: escaped in valid and in broken JSON."""
+    """PV14, and rule 24 of docs/reference/wire.md: escaped in valid and in broken JSON."""
 
     async def halves(bench: Bench) -> None:
         said = [CallStep("write_file", each) for each in ('{"content":"a\\ud83db"}', '{"\\udc00":["\\ud83d\\ude00"]}')]

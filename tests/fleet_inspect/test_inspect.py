@@ -1,4 +1,4 @@
-"""Inspect runs the recipe of docs/evaluations.md, in an environment of its own: `make test-inspect`."""
+"""Inspect runs the recipe of docs/operate/evaluations.md, in an environment of its own: `make test-inspect`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluations.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "operate" / "evaluations.md"
 
 
 def recipe() -> Any:

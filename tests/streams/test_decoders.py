@@ -187,7 +187,7 @@ def test_what_follows_the_end_does_not_count(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_ids_are_unique_in_the_answer_and_in_the_conversation(protocol: str) -> None:
-    """PV10, and rule 23 of docs/wire.md: duplicate, empty, and re-used from an earlier turn; each call keeps its own arguments."""
+    """PV10, and rule 23 of docs/reference/wire.md: duplicate, empty, re-used from an earlier turn; each call keeps its own arguments."""
     calls = [CallStep("f", f'{{"n":{n}}}', id=call_id) for n, call_id in enumerate(["x", "x", "", "", "x-2", "old"])]
     earlier = ToolCall("old", "f")
     history = (user("hello"), assistant(earlier), user(tool_result(earlier, "done")))

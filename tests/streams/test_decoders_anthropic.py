@@ -102,7 +102,7 @@ def test_blocks_of_unknown_kinds_are_kept_where_they_stood() -> None:
 
 
 def test_thinking_goes_back_byte_for_byte_and_first() -> None:
-    """Rule 6 of docs/wire.md: thinking and redacted_thinking of the latest turn byte-identical, first in the turn."""
+    """Rule 6 of docs/reference/wire.md: thinking and redacted_thinking of the latest turn byte-identical, first in the turn."""
     response = claude(
         *block(0, THINKING, thinking("Let me "), thinking("see\u2028é"), signature("c2ln"), signature("bmVk")),
         *block(1, {"type": "redacted_thinking", "data": "ZW5j"}),
@@ -217,7 +217,7 @@ def test_a_block_that_opens_with_its_content() -> None:
 
 
 def test_an_empty_text_block_is_no_part() -> None:
-    """Rule 5 of docs/wire.md: no empty text blocks."""
+    """Rule 5 of docs/reference/wire.md: no empty text blocks."""
     assert claude(*block(0, TEXT), *block(1, TEXT, text("")), *block(2, TEXT, text("a"))).message.parts == (Text("a"),)
 
 

@@ -135,7 +135,7 @@ def test_grounding_spread_over_chunks_is_gathered() -> None:
     ],
 )
 def test_a_signature_goes_back_on_the_part_it_came_with(parts: list[dict[str, Any]], shown: list[tuple[str, str]]) -> None:
-    """Rule 19 of docs/wire.md: signatures ride as siblings on the part, byte for byte, however the parts are spread over chunks."""
+    """Rule 19 of docs/reference/wire.md: signatures ride as siblings on the part, byte for byte, however parts are spread over chunks."""
     for chunks in ([chunk(*parts, finish="STOP")], [*map(chunk, parts), STOP]):
         message = gemini(*chunks).message
         assert texts_of(message) == shown
@@ -147,7 +147,7 @@ def test_a_signature_goes_back_on_the_part_it_came_with(parts: list[dict[str, An
 
 
 def test_the_first_of_parallel_calls_carries_the_signature() -> None:
-    """Rule 19 of docs/wire.md: parallel calls stay in one content, the first carries it; ids that are empty become unique."""
+    """Rule 19 of docs/reference/wire.md: parallel calls stay in one content, the first carries it; ids that are empty become unique."""
     calls: list[dict[str, Any]] = [{"functionCall": {"name": "f", "args": {"n": n}}} for n in range(3)]
     calls[0]["thoughtSignature"] = SIGNATURE
     message = gemini(chunk(*calls[:1]), chunk(*calls[1:], finish="STOP")).message
@@ -314,7 +314,7 @@ def test_calls_without_arguments_and_with_odd_ones() -> None:
 
 
 def test_ids_of_gemini_are_kept_and_made_unique_in_the_conversation() -> None:
-    """PV10, and rule 23 of docs/wire.md: empty, repeated, and re-used in a later turn."""
+    """PV10, and rule 23 of docs/reference/wire.md: empty, repeated, and re-used in a later turn."""
     calls = [{"functionCall": {"name": "f", "id": call_id}} for call_id in ("x", "", "x", "y")]
     earlier = assistant(ToolCall("x", "f"))
     body = sse(chunk(*calls, finish="STOP"))

@@ -108,7 +108,7 @@ HALVES = st.text(st.sampled_from("ab\ud83d\ude00\ud800\udfff\U0001f642é"), min_
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_pair_split_over_two_deltas_is_joined_and_a_lone_half_replaced(protocol: str) -> None:
-    """Text is valid Unicode; rule 24 of docs/wire.md: lone surrogates never reach the wire."""
+    """Text is valid Unicode; rule 24 of docs/reference/wire.md: lone surrogates never reach the wire."""
     split = "a\ud83d\ude00b\ud83dc\ude00d\ud83d"
     said = answer(Think(split, piece_chars=1), Say(split, piece_chars=1), CallStep("f", '{"a":1}'))
     response = checked(streamed(protocol, recorded(protocol, said)))

@@ -78,7 +78,7 @@ def test_every_logger_is_on_the_page() -> None:
     used = {
         name for path in source.rglob("*.py") for name in re.findall(r'getLogger\("(dragoman\.[\w.]+)"\)', path.read_text(encoding="utf-8"))
     }
-    page = (source.parent.parent / "docs" / "traces.md").read_text(encoding="utf-8")
+    page = (source.parent.parent / "docs" / "operate" / "traces.md").read_text(encoding="utf-8")
     assert used == set(re.findall(r"^\| `(dragoman\.\w+)` \|", page, re.MULTILINE))
 
 

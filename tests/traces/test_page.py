@@ -1,4 +1,4 @@
-"""Every piece of code in docs/traces.md runs as it stands, against a service on loopback; and its tables are true."""
+"""Every piece of code in docs/operate/traces.md runs as it stands, against a service on loopback; and its tables are true."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from dragoman.testing.mock.server import MockServer
 from scenarios.workshop import play
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operate" / "traces.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

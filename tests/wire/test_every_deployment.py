@@ -38,7 +38,7 @@ def test_the_strict_validator_takes_it(row: Row) -> None:
 def test_the_table_is_of_what_is_sent_now() -> None:
     table = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
     said = dict(re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{8})` \|$", table, re.MULTILINE))
-    assert said == {row.name: digest(row) for row in ROWS}, "docs/wire.md tells of other requests: make wire-check"
+    assert said == {row.name: digest(row) for row in ROWS}, "docs/reference/wire.md tells of other requests: make wire-check"
 
 
 def test_no_request_of_the_table_failed() -> None:

@@ -58,7 +58,7 @@ def blocks(body: Json, kind: str) -> list[Json]:
 
 
 def test_line_01_every_tool_use_is_answered_first_thing_in_the_next_message() -> None:
-    """docs/wire.md, rule 1."""
+    """docs/reference/wire.md, rule 1."""
     answered = 0
     for to, name, body in sent("anthropic"):
         for index, message in enumerate(body["messages"]):
@@ -83,7 +83,7 @@ def test_line_01_every_tool_use_is_answered_first_thing_in_the_next_message() ->
 
 
 def test_line_02_no_result_is_an_orphan() -> None:
-    """docs/wire.md, rule 2."""
+    """docs/reference/wire.md, rule 2."""
     for to, name, body in sent("anthropic"):
         calls = {block["id"] for block in blocks(body, "tool_use")}
         assert {block["tool_use_id"] for block in blocks(body, "tool_result")} == calls, f"{to.name} {name}"
@@ -96,7 +96,7 @@ def test_line_02_no_result_is_an_orphan() -> None:
 
 
 def test_line_03_ids_are_unique_and_have_one_result_each() -> None:
-    """docs/wire.md, rule 3."""
+    """docs/reference/wire.md, rule 3."""
     for to, name, body in sent("anthropic"):
         calls = [block["id"] for block in blocks(body, "tool_use")]
         results = [block["tool_use_id"] for block in blocks(body, "tool_result")]
@@ -114,7 +114,7 @@ def test_line_03_ids_are_unique_and_have_one_result_each() -> None:
 
 
 def test_line_04_ids_are_of_the_accepted_characters_and_do_not_collide() -> None:
-    """docs/wire.md, rule 4: sanitised injectively."""
+    """docs/reference/wire.md, rule 4: sanitised injectively."""
     for to, name, body in sent("anthropic"):
         for block in blocks(body, "tool_use"):
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", block["id"]), f"{to.name} {name}"
@@ -129,7 +129,7 @@ def test_line_04_ids_are_of_the_accepted_characters_and_do_not_collide() -> None
 
 
 def test_line_05_no_text_is_empty_and_none_blank_by_itself() -> None:
-    """docs/wire.md, rule 5."""
+    """docs/reference/wire.md, rule 5."""
     for to, name, body in sent("anthropic"):
         assert all(block["text"] for block in blocks(body, "text")), f"{to.name} {name}"
         for message in body["messages"]:
@@ -148,7 +148,7 @@ def test_line_05_no_text_is_empty_and_none_blank_by_itself() -> None:
 
 
 def test_line_06_thinking_stays_in_its_place_and_byte_for_byte() -> None:
-    """docs/wire.md, rule 6."""
+    """docs/reference/wire.md, rule 6."""
     for name in ("anthropic_thinking", "anthropic_redacted_thinking", "anthropic_thinking_in_two_steps"):
         prepared = ANTHROPIC.prepare(CASES[name])
         for message in CASES[name].messages:
@@ -176,7 +176,7 @@ def test_line_06_thinking_stays_in_its_place_and_byte_for_byte() -> None:
 
 
 def test_line_06_a_loop_keeps_its_thinking_mode_though_later_steps_think_no_more() -> None:
-    """docs/wire.md, rule 6: a model of the older kind thinks before the first call only; thinking may not be switched within a turn."""
+    """docs/reference/wire.md, rule 6: an older model thinks before the first call only; thinking is not switched within a turn."""
     budget = BY_NAME["anthropic-budget"]
     assert budget.body(CASES["anthropic_thinking_only_before_the_first_step"])["thinking"] == {"type": "enabled", "budget_tokens": 24_576}
     for name in ("a_loop_without_thinking", "a_loop_without_thinking_and_a_word", "another_provider_in_mid_loop"):
@@ -189,7 +189,7 @@ def test_line_06_a_loop_keeps_its_thinking_mode_though_later_steps_think_no_more
 
 
 def test_line_07_the_user_has_the_last_word() -> None:
-    """docs/wire.md, rule 7."""
+    """docs/reference/wire.md, rule 7."""
     for to, name, body in sent("anthropic"):
         roles = [message["role"] for message in body["messages"]]
         assert (roles[0], roles[-1]) == ("user", "user"), f"{to.name} {name}"
@@ -210,7 +210,7 @@ def marks(value: object) -> Iterator[Json]:
 
 
 def test_line_08_at_most_four_blocks_are_marked_for_the_cache() -> None:
-    """docs/wire.md, rule 8: tools, system, environment, last message."""
+    """docs/reference/wire.md, rule 8: tools, system, environment, last message."""
     for to, name, body in sent("anthropic"):
         assert 1 <= len(list(marks(body))) <= 4, f"{to.name} {name}"
     body = ANTHROPIC.body(CASES["full_featured_request"])
@@ -231,7 +231,7 @@ def test_line_08_at_most_four_blocks_are_marked_for_the_cache() -> None:
 
 
 def test_line_08_claude_behind_openrouter_is_marked_for_the_cache_too() -> None:
-    """docs/wire.md, rule 8: without marks nothing is cached there."""
+    """docs/reference/wire.md, rule 8: without marks nothing is cached there."""
     claude = BY_NAME["openrouter-claude"]
     for to, name, body in sent("openai_chat"):
         count = len(list(marks(body)))
@@ -255,7 +255,7 @@ def test_line_08_claude_behind_openrouter_is_marked_for_the_cache_too() -> None:
 
 
 def test_line_09_system_is_a_field_of_its_own() -> None:
-    """docs/wire.md, rule 9."""
+    """docs/reference/wire.md, rule 9."""
     for to, name, body in sent("anthropic"):
         assert {message["role"] for message in body["messages"]} <= {"user", "assistant"}, f"{to.name} {name}"
         settings = CASES[name].settings
@@ -272,7 +272,7 @@ def test_line_09_system_is_a_field_of_its_own() -> None:
 
 
 def test_line_10_tool_messages_follow_their_calls_in_order() -> None:
-    """docs/wire.md, rule 10; PROVIDERS-5: a functionResponse becomes a `tool` message."""
+    """docs/reference/wire.md, rule 10; PROVIDERS-5: a functionResponse becomes a `tool` message."""
     for to, name, body in sent("openai_chat"):
         expected: list[str] = []
         for message in body["messages"]:
@@ -292,7 +292,7 @@ def test_line_10_tool_messages_follow_their_calls_in_order() -> None:
 
 
 def test_line_11_ids_have_at_most_40_characters() -> None:
-    """docs/wire.md, rule 11."""
+    """docs/reference/wire.md, rule 11."""
     for to, name, body in sent("openai_chat"):
         made = [call["id"] for message in body["messages"] for call in message.get("tool_calls", [])]
         longest = 256 if to.profile.call_id == "kept" else 40
@@ -307,7 +307,7 @@ def test_line_11_ids_have_at_most_40_characters() -> None:
 
 
 def test_line_12_reasoning_goes_back_where_the_profile_says_so() -> None:
-    """docs/wire.md, rule 12."""
+    """docs/reference/wire.md, rule 12."""
     for to, name, body in sent("openai_chat"):
         field, back = to.profile.reasoning_field, to.profile.reasoning_back
         for message in body["messages"]:
@@ -337,7 +337,7 @@ def test_line_12_reasoning_goes_back_where_the_profile_says_so() -> None:
 
 
 def test_line_12_reasoning_details_go_back_unchanged_to_the_model_that_made_them() -> None:
-    """docs/wire.md, rule 12: Gemini refuses a tool result behind OpenRouter without them, and Claude loses its thinking."""
+    """docs/reference/wire.md, rule 12: Gemini refuses a tool result behind OpenRouter without them, and Claude loses its thinking."""
     claude, gemini = BY_NAME["openrouter-claude"], BY_NAME["openrouter-gemini"]
     called = claude.body(CASES["openrouter_details_and_call"])["messages"][1]
     assert called["reasoning_details"] == cases.DETAILS
@@ -358,7 +358,7 @@ def test_line_12_reasoning_details_go_back_unchanged_to_the_model_that_made_them
 
 
 def test_line_13_strict_templates_get_one_system_message_and_turns_that_alternate() -> None:
-    """docs/wire.md, rule 13."""
+    """docs/reference/wire.md, rule 13."""
     checked = 0
     for to, name, body in sent("openai_chat"):
         if to.profile.merge_runs:
@@ -406,7 +406,7 @@ def _check_merged(to: Destination, name: str, body: Json) -> None:
 
 
 def test_line_14_no_text_is_empty_and_silence_says_so() -> None:
-    """docs/wire.md, rule 14."""
+    """docs/reference/wire.md, rule 14."""
     for to, name, body in sent("openai_chat"):
         for message in body["messages"]:
             content = message["content"]
@@ -430,7 +430,7 @@ def items(body: Json, kind: str) -> list[Json]:
 
 
 def test_line_15_calls_and_outputs_meet_by_call_id() -> None:
-    """docs/wire.md, rule 15."""
+    """docs/reference/wire.md, rule 15."""
     for to, name, body in sent("openai_responses"):
         calls = [item["call_id"] for item in items(body, "function_call")]
         assert [item["call_id"] for item in items(body, "function_call_output")] == calls, f"{to.name} {name}"
@@ -449,7 +449,7 @@ def test_line_15_calls_and_outputs_meet_by_call_id() -> None:
 
 
 def test_line_16_reasoning_stays_with_the_item_it_led_to_or_leaves() -> None:
-    """docs/wire.md, rule 16."""
+    """docs/reference/wire.md, rule 16."""
     for to, name, body in sent("openai_responses"):
         for index, item in enumerate(body["input"]):
             if item["type"] == "reasoning":
@@ -482,7 +482,7 @@ def test_line_16_reasoning_stays_with_the_item_it_led_to_or_leaves() -> None:
 
 
 def test_line_17_encrypted_content_goes_to_nobody_but_the_model_that_made_it() -> None:
-    """docs/wire.md, rule 17."""
+    """docs/reference/wire.md, rule 17."""
     name = "responses_reasoning_and_call"
     prepared = RESPONSES.prepare(CASES[name])
     kept = {key: value for key, value in cases.REASONING.items() if key != "id"}
@@ -507,7 +507,7 @@ def parts(body: Json, kind: str) -> list[Json]:
 
 
 def test_line_18_a_turn_of_calls_is_followed_by_one_content_of_their_responses() -> None:
-    """docs/wire.md, rule 18; PROVIDERS-6."""
+    """docs/reference/wire.md, rule 18; PROVIDERS-6."""
     for to, name, body in sent("gemini"):
         contents = body["contents"]
         roles = [content["role"] for content in contents]
@@ -530,7 +530,7 @@ def test_line_18_a_turn_of_calls_is_followed_by_one_content_of_their_responses()
 
 
 def test_line_19_signatures_are_siblings_on_their_part_and_the_first_call_has_one() -> None:
-    """docs/wire.md, rule 19; PROVIDERS-8: the documented skip value where one is missing, at every position."""
+    """docs/reference/wire.md, rule 19; PROVIDERS-8: the documented skip value where one is missing, at every position."""
     for to, name, body in sent("gemini"):
         for content in body["contents"]:
             calls = [part for part in content["parts"] if "functionCall" in part]
@@ -560,7 +560,7 @@ def test_line_19_signatures_are_siblings_on_their_part_and_the_first_call_has_on
 
 
 def test_line_20_schemas_go_whole_where_the_model_takes_them_and_reduced_where_not() -> None:
-    """docs/wire.md, rule 20."""
+    """docs/reference/wire.md, rule 20."""
     declared = GEMINI.body(CASES["full_schema"])["tools"][0]["functionDeclarations"]
     assert declared[0]["parametersJsonSchema"] == cases.FULL_SCHEMA
     subset = BY_NAME["gemini-subset"]
@@ -594,7 +594,7 @@ def test_line_20_schemas_go_whole_where_the_model_takes_them_and_reduced_where_n
 
 
 def test_line_20_a_schema_that_refers_to_itself_stays_small() -> None:
-    """docs/wire.md, rule 20: references are followed, but never round and round."""
+    """docs/reference/wire.md, rule 20: references are followed, but never round and round."""
     every = {f"n{i}": {"type": "object", "properties": {f"p{j}": {"$ref": f"#/$defs/n{j}"} for j in range(6)}} for i in range(6)}
     knot = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n0"}}, "$defs": every, "allOf": [{"$ref": "#"}]}
     tool = msgspec.structs.replace(cases.NOW, parameters=json.dumps(knot))
@@ -607,7 +607,7 @@ def test_line_20_a_schema_that_refers_to_itself_stays_small() -> None:
 
 @pytest.mark.parametrize("to", DESTINATIONS, ids=[to.name for to in DESTINATIONS])
 def test_line_21_tools_are_declared_on_every_request(to: Destination) -> None:
-    """docs/wire.md, rule 21; PROVIDERS-7: the service remembers nothing, so every request declares them, byte for byte the same."""
+    """docs/reference/wire.md, rule 21; PROVIDERS-7: the service remembers nothing, so each request declares them, byte for byte."""
     request = CASES["several_steps"]
     said = set()
     for end in range(1, len(request.messages) + 1):
@@ -621,7 +621,7 @@ def test_line_21_tools_are_declared_on_every_request(to: Destination) -> None:
 
 
 def test_line_22_a_response_is_output_or_error_under_the_id_of_its_call() -> None:
-    """docs/wire.md, rule 22; VALUES-2: never the tool's name for an id."""
+    """docs/reference/wire.md, rule 22; VALUES-2: never the tool's name for an id."""
     for to, name, body in sent("gemini"):
         results = [part for message in CASES[name].messages for part in message.results]
         for given, answer in zip(results, parts(body, "functionResponse"), strict=True):
@@ -668,7 +668,7 @@ def wire(to: Destination) -> WireDestination:
 
 @pytest.mark.parametrize("read", [read_chat, read_responses, read_anthropic, read_gemini])
 def test_line_23_duplicate_and_empty_ids_become_unique_when_they_are_read(read: Callable[..., Any]) -> None:
-    """docs/wire.md, rule 23."""
+    """docs/reference/wire.md, rule 23."""
     stored = [call.id for call in read("call_1", "", "x", "x", "").message.calls]
     assert len(set(stored)) == 5
     assert all(stored)
@@ -678,7 +678,7 @@ def test_line_23_duplicate_and_empty_ids_become_unique_when_they_are_read(read: 
 
 
 def test_line_23_wire_ids_are_a_function_of_the_id_alone() -> None:
-    """docs/wire.md, rule 23."""
+    """docs/reference/wire.md, rule 23."""
     odd = ["functions.Bash:0", "functions.Bash:1", "a.b", "a:b", "a_b", "", "c" * 99, "c" * 100, "dx-1", "日本", "\ud83d"]
     for made in (lambda each: wire_id(each, 40), lambda each: wire_id(each, 64), mistral_id):
         assert len({made(each) for each in odd}) == len(odd)
@@ -719,7 +719,7 @@ LONE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD
 
 
 def test_line_24_lone_surrogates_never_reach_the_wire() -> None:
-    """docs/wire.md, rule 24: neither as bytes nor as escapes, nor as escapes within arguments."""
+    """docs/reference/wire.md, rule 24: neither as bytes nor as escapes, nor as escapes within arguments."""
     for to in DESTINATIONS:
         for name, request in CASES.items():
             if name not in UNSENT:

@@ -1,4 +1,4 @@
-"""What the wire keeps beyond the numbered rules of docs/wire.md: roles, forms of a result, search, nothing lost or leaked."""
+"""What the wire keeps beyond the numbered rules of docs/reference/wire.md: roles, forms of a result, search, nothing lost or leaked."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def about(command: Command) -> str:
     return say(longer) if lookup(longer) is not None else say(f"commands.help_{command.name}")
 
 
-# --- docs/conversation.md
+# --- docs/use/conversation.md
 
 
 def docs_table() -> str:

@@ -25,7 +25,7 @@ CHINESE_HELP["run"] = """\
                            除 plan 外都直接运行，用 -p 时也一样：dragoman approvals
       --sandbox LEVEL      auto（默认）：依次尝试 1 自有命名空间、2 bubblewrap、3 只用 Landlock，用第一个可用的；
                            off：不用；external：不用我们的沙箱，因为 dragoman 所在的容器或虚拟机就是边界，
-                           此时允许 auto（docs/ci.md）
+                           此时允许 auto（docs/operate/ci.md）
       --allow RULE         符合的内容不经询问即运行：--allow 'pytest *'、--allow 'edit src/**'；可多次给出，
                            --deny RULE 亦然：拒绝符合的内容。拒绝优先。
                            沙箱之外：只有 'outside git push' 之类的规则有效
@@ -93,7 +93,7 @@ CHINESE_HELP["config"] = """\
 用法： dragoman config [options]
 
 显示每项设置的值及其来源（默认、您的文件、项目的文件、环境变量或选项），以及文件的位置。
-docs/configuration.md 解释每项设置。然后列出您和别人带来的内容，各注明文件和行号：MCP 服务器、规则、钩子、技能、命令、
+docs/configure/configuration.md 解释每项设置。然后列出您和别人带来的内容，各注明文件和行号：MCP 服务器、规则、钩子、技能、命令、
 子代理和插件；文件有什么问题；以及哪些程序的文件不读取（[sources]）。
 
       --json               供程序使用；同 --output-format json
@@ -220,7 +220,7 @@ CHINESE_HELP["acp"] = """\
 用法： dragoman acp [选项]
 
 在标准输入和输出上使用 Agent Client Protocol，让编辑器（Zed、JetBrains、Neovim、Emacs 等）使用 Dragoman。
-此命令由编辑器启动，各编辑器的设置见 docs/editors.md。在哪个文件夹工作、使用哪个会话，由编辑器决定。
+此命令由编辑器启动，各编辑器的设置见 docs/use/editors.md。在哪个文件夹工作、使用哪个会话，由编辑器决定。
 
   -m, --model NAME         部署/模型，见 dragoman models
       --fallback NAME      服务一直拒绝时改用的模型；可多次给出
@@ -246,7 +246,7 @@ CHINESE_HELP["fleet"] = """\
        dragoman fleet work TASK               对一个任务的一次尝试，供其他调度程序使用
 
 每个任务都有自己的进程、会话和工作区副本，并且只有一个结果。无论何时被终止，resume 都能接着做。所有内容都在
-fleet/NAME 中：任务的字段和各个文件见 docs/fleet.md。
+fleet/NAME 中：任务的字段和各个文件见 docs/operate/fleet.md。
 
   -m, --model NAME         用于没有指定模型的任务，与普通运行相同
       --approval MODE      plan、default、auto-edit 或 auto（默认：auto，在沙箱内）
@@ -364,7 +364,7 @@ CHINESE_HELP["mcp"] = """\
 服务器取自您的 config.toml、受信任项目的 .dragoman/config.toml，以及 Claude Code、gemini-cli、Codex 和
 opencode 的文件。项目配置的服务器要您同意之后才使用；对话会询问，用 -p 时则略去。其命令、参数、环境、
 地址或工具有变化时会重新询问。在模型调用某个服务器的工具之前，不会启动它。它们在沙箱之外运行。
-详见 docs/mcp.md。
+详见 docs/extend/mcp.md。
 
       --env NAME=VALUE     与 add 一起：给程序的变量；其中的 ${X} 在启动时填入
       --header NAME:VALUE  与 add 一起：给 URL 的请求头；其中的 ${X} 会填入
@@ -403,7 +403,7 @@ CHINESE_HELP["agents"] = """\
 用法： dragoman agents [list] [options]       模型可以调用的子代理，以及各在哪里定义
 
 子代理是 .dragoman/agents、.claude/agents、.gemini/agents 和 .opencode/agents 中的 Markdown 文件，包括您自己的
-和您信任的项目的。docs/subagents.md 说明其中写什么。
+和您信任的项目的。docs/extend/subagents.md 说明其中写什么。
 
       --json               同样的内容，供程序使用；--output-format json 也一样
       --output-format F    text（默认）或 json

@@ -30,7 +30,7 @@ usage: dragoman [options]                     a conversation in the terminal
                            also with -p: dragoman approvals
       --sandbox LEVEL      auto (default): the first that works here of 1, own namespaces; 2, bubblewrap;
                            3, Landlock alone. off: none. external: none of ours, because the container
-                           or VM that dragoman runs in is the boundary; auto is allowed (docs/ci.md)
+                           or VM that dragoman runs in is the boundary; auto is allowed (docs/operate/ci.md)
       --allow RULE         run what fits without asking: --allow 'pytest *', --allow 'edit src/**'; may be
                            given several times, as may --deny RULE: refuse what fits. A refusal wins.
                            Outside the sandbox: only 'outside git push' and the like
@@ -102,7 +102,7 @@ ENGLISH_HELP["config"] = """\
 usage: dragoman config [options]
 
 Shows every setting with its value and where it comes from (default, your file, the project's file,
-the environment or a flag), and where the files are. docs/configuration.md explains each setting.
+the environment or a flag), and where the files are. docs/configure/configuration.md explains each setting.
 Then what you and others bring, each with file and line: MCP servers, rules, hooks, skills, commands,
 subagents and plugins; what is wrong with a file; and which programs' files are not read ([sources]).
 
@@ -206,7 +206,7 @@ Servers are read from your config.toml and a trusted project's .dragoman/config.
 Claude Code, gemini-cli, Codex and opencode. One that a project configures is used after you said yes to it;
 a conversation asks, with -p it is left out. It is asked for again where its command, arguments, environment,
 address or tools change. No server is started before the model calls one of its tools. They run outside the
-sandbox. docs/mcp.md has it all.
+sandbox. docs/extend/mcp.md has it all.
 
       --env NAME=VALUE     with add: a variable for the program; ${X} in it is filled in at its start
       --header NAME:VALUE  with add: a header for the URL; ${X} in it is filled in
@@ -247,7 +247,7 @@ ENGLISH_HELP["agents"] = """\
 usage: dragoman agents [list] [options]       the subagents the model can call, and where they are defined
 
 Subagents are Markdown files in .dragoman/agents, .claude/agents, .gemini/agents and .opencode/agents, yours
-and those of a project you trust. docs/subagents.md says what stands in them.
+and those of a project you trust. docs/extend/subagents.md says what stands in them.
 
       --json               the same for a program; so does --output-format json
       --output-format F    text (default) or json
@@ -330,7 +330,7 @@ ENGLISH_HELP["acp"] = """\
 usage: dragoman acp [options]
 
 Speaks the Agent Client Protocol over standard input and output, so that an editor can use Dragoman:
-Zed, JetBrains, Neovim, Emacs and others. The editor starts this command, and docs/editors.md has the
+Zed, JetBrains, Neovim, Emacs and others. The editor starts this command, and docs/use/editors.md has the
 settings of each. Which folder is worked in, and which session, the editor says.
 
   -m, --model NAME         deployment/model, as dragoman models lists them
@@ -357,7 +357,7 @@ usage: dragoman fleet run TASKS               carry out many tasks, a line of JS
        dragoman fleet work TASK               one attempt at one task, for schedulers of other kinds
 
 Each task gets a process, a session and a copy of its workspace of its own, and one result. What is
-killed at any moment is taken up by resume. Everything lies in fleet/NAME: docs/fleet.md has the fields
+killed at any moment is taken up by resume. Everything lies in fleet/NAME: docs/operate/fleet.md has the fields
 of a task and the files.
 
   -m, --model NAME         for tasks that name none, as for a run

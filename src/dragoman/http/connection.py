@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection over asyncio: one exchange at a time, through a proxy tunnel and TLS if the route needs them.
 
 A BufferedProtocol, not a stream: asyncio's streams and plain protocols allocate a quarter of a megabyte for every packet, which costs
-as much as everything else in reading a small one (docs/decisions/001).
+as much as everything else in reading a small one (docs/inside/decisions/001).
 """
 
 from __future__ import annotations

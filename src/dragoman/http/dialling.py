@@ -1,7 +1,7 @@
 """Opens a connection: happy eyeballs over a name's addresses, then a proxy tunnel and TLS. Cancelled halfway, it leaks no socket.
 
 asyncio has happy eyeballs as well, but leaks a socket that connects at the moment of a cancellation, and fails under an eager task
-factory in some releases of Python (docs/decisions/003).
+factory in some releases of Python (docs/inside/decisions/003).
 """
 
 from __future__ import annotations

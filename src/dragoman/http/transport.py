@@ -1,7 +1,7 @@
 """HTTP/1.1 over asyncio: keep-alive connections, one certificate store, and error messages a person can act on.
 
-It needs no HTTP library, which saves 70 ms of CPU on the first request (docs/decisions/001). asyncio and the rest are imported on the
-first send, and the certificate store is read on the first https URL: a program that only talks to a server on this machine never
+It needs no HTTP library, which saves 70 ms of CPU on the first request (docs/inside/decisions/001). asyncio and the rest are imported
+on the first send, and the certificate store is read on the first https URL: a program that only talks to a server on this machine never
 pays for it.
 """
 

@@ -1,4 +1,4 @@
-"""Anthropic Messages, requests. Numbers in comments refer to the rules in docs/wire.md."""
+"""Anthropic Messages, requests. Numbers in comments refer to the rules in docs/reference/wire.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini generateContent, on the Gemini API and on Vertex AI, requests. Numbers in comments refer to the rules in docs/wire.md."""
+"""Gemini generateContent, on the Gemini API and on Vertex AI, requests. Numbers: the rules in docs/reference/wire.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions and compatible services, requests. Numbers in comments refer to the rules in docs/wire.md."""
+"""OpenAI Chat Completions and compatible services, requests. Numbers in comments refer to the rules in docs/reference/wire.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI Responses, requests, without server-side state: each carries the whole conversation. Numbers: the rules in docs/wire.md."""
+"""OpenAI Responses, requests, without state of the server: each is whole. Numbers: the rules in docs/reference/wire.md."""
 
 from __future__ import annotations
 

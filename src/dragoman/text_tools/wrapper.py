@@ -123,7 +123,7 @@ class TextTools(WrappingProvider):
 
     def _is_always_bound(self, request: Request) -> bool:
         """Whether every answer is bound to a call or words. Only with the tools that a small model's examples are about: offered others in
-        this way, the smallest answers in words each time (docs/text-tools.md has the figures)."""
+        this way, the smallest answers in words each time (docs/inside/text-tools.md has the figures)."""
         small = self.profile(request.model).small
         if not request.tools or small is None or not small.bound_calls:
             return False

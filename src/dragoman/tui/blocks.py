@@ -1,7 +1,7 @@
 """Markdown's blocks, line by line: what a line goes on with, what it opens, and what it is. Pure: `tui/markdown.py` keeps the state.
 
 CommonMark's rules, and GitHub's tables and tasks. Where a rule would need text that is on the screen already to look different, it is left
-out; docs/decisions/014-markdown-in-the-terminal.md lists these.
+out; docs/inside/decisions/014-markdown-in-the-terminal.md lists these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fleets of this folder as grids of tasks and attempts, read from the files that they leave: `fleet/NAME/` (docs/fleet.md)."""
+"""The fleets of this folder as grids of tasks and attempts, read from the files that they leave: `fleet/NAME/` (docs/operate/fleet.md)."""
 
 from __future__ import annotations
 

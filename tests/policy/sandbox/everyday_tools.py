@@ -1,4 +1,4 @@
-"""Everyday tools and what is done with them: the rows of the table in docs/sandbox-tools.md. No registry is needed for any of it."""
+"""Everyday tools and what is done with them: the rows of the table in docs/operate/sandbox-tools.md. None needs a registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everyday tools at every level, as root and as another user, for real. The table in docs/sandbox-tools.md is what these runs found."""
+"""Everyday tools at every level, as root and as another user. The table in docs/operate/sandbox-tools.md is what these runs found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from system_parts import IS_BUILD_MACHINE, require_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
-PAGE = ROOT / "docs" / "sandbox-tools.md"
+PAGE = ROOT / "docs" / "operate" / "sandbox-tools.md"
 IS_LONG = bool(os.environ.get("DRAGOMAN_LONG"))
 USERS = ("root", "user") if IS_ROOT else ("user",)
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))

@@ -6,7 +6,7 @@ TEXTS = {
     "acp.terminal_method": "Enter an API key in a terminal",
     "acp.terminal_method_about": "Asks for the service and its key, and stores the key on this machine.",
     "acp.sign_in_service": "Service ({some}, …): ",
-    "acp.on_terminal": "An editor starts this command and speaks to it: docs/editors.md has the settings of each. Ctrl-D ends it.",
+    "acp.on_terminal": "An editor starts this command and speaks to it: docs/use/editors.md has the settings of each. Ctrl-D ends it.",
     "acp.not_json": "this line is not JSON",
     "acp.not_a_message": "this is not a JSON-RPC 2.0 message",
     "acp.line_too_long": "this message is longer than 64 MB and was not read",

