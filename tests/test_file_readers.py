@@ -57,6 +57,7 @@ OWN = {
     "policy/sandbox/view.py": "makes a file in a folder that was just made",
     "policy/sandbox/refusals.py": "the kernel's table of sockets",
     "policy/sandbox/private_folder.py": "makes a file in a folder that was just made",
+    "fleet/archives.py": "an archive that the user names",
     "fleet/command.py": "the tasks that the user names, and standard input: they may be a pipe",
     "fleet/ending.py": "the kernel's files about processes, and a note of our own",
     "fleet/folder.py": "our own list of tasks, in a private folder",
@@ -68,7 +69,7 @@ OWN = {
     "fleet/leased.py": "appends to our own file, without following a link",
     "fleet/limiter_socket.py": "a folder of our own, for the path of a socket in it",
     "fleet/placement.py": "appends to our own log",
-    "fleet/workspace.py": "copies regular files alone, without following a link or waiting; archives that the user names",
+    "fleet/workspace.py": "copies regular files alone, without following a link or waiting",
     "policy/sandbox/launcher/*.py": "a program inside the boundary; it follows no link and waits for nothing",
 }
 """Modules that open files by themselves, by their path, and why they may."""

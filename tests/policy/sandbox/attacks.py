@@ -422,6 +422,8 @@ def _(world: World) -> bool:
 def _(world: World) -> bool:
     ports = [line.split()[1].split(":") for line in read("/proc/net/tcp").splitlines()[1:] if line.split()[3] == "0A"]
     for address, port in ports:
+        if address == "0100007F":  # where gates never listen, and servers of tests that run meanwhile do
+            continue
         for shown in ("", "Proxy-Authorization: Basic ZHJhZ29tYW46\r\n", "Proxy-Authorization: Basic ZHJhZ29tYW46ZHJhZ29tYW4=\r\n"):
             where = socket.inet_ntoa(struct.pack("=I", int(address, 16))), int(port, 16)
             with suppress(OSError), socket.create_connection(where, 1) as client:
