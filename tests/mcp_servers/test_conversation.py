@@ -91,6 +91,15 @@ def test_in_a_live_conversation_the_tools_join_at_the_next_prompt(quay: Quay, se
     assert "mcp__harbour__tide" in json.dumps(asked.requests[0]["tools"])
 
 
+def test_a_server_that_cannot_be_tried_yet_is_added_and_the_reason_told(place: Place) -> None:
+    """A variable that is missing is named, and nothing is sent without it. What is written into an untrusted folder is told too."""
+    done = place.run("mcp", "add", "charts", "http://127.0.0.1:1/mcp", "--header", "Authorization: Bearer ${NOT_SET_HERE}")
+    assert (done.code, done.out.splitlines()[1]) == (0, "it does not work yet: cannot be used: the variable NOT_SET_HERE is not set")
+    done = place.run("mcp", "add", "harbour", "--scope", "project", "--", sys.executable, HARBOUR)
+    assert (done.code, done.out.splitlines()[0]) == (0, f"added harbour to {place.work / '.dragoman' / 'config.toml'}")
+    assert "this folder is not trusted" in done.out.splitlines()[1]
+
+
 def test_a_server_is_added_tried_shown_and_removed(quay: Quay, place: Place) -> None:
     done = place.run("mcp", "add", "harbour", "--env", "MODE=test", "--", sys.executable, HARBOUR)
     assert done.code == 0, done

@@ -87,13 +87,9 @@ def _add(options: Options) -> str | tuple[str, int]:
     entry = _entry(options, first, rest)
     path = _own_file(setup, options.scope)
     add_entry(path, name, entry, within=_project_of(setup, path))
-    setup = set_up(options)  # with what was written
-    server = _find_server(setup, name)
-    if consent_of(setup).asks_about(server):  # whoever adds a server has said yes to it
-        consent_of(setup).decide(server, yes=True)
     reason, known = "", None
     try:
-        known = _ask_server(setup, server)
+        known = _try_added(set_up(options), name)  # with what was written
     except (DragomanError, OSError) as error:
         reason = str(error)
     if options.output_format == "json":
@@ -101,6 +97,14 @@ def _add(options: Options) -> str | tuple[str, int]:
     lines = [say("mcp_servers.added", name=name, path=shorten_home(path))]
     lines.append(_test_words(name, known) if known is not None else say("mcp_servers.added_but", reason=reason))
     return "\n".join(lines) + "\n"
+
+
+def _try_added(setup: Setup, name: str) -> KnownList:
+    """Ask a new server once what it offers. Whoever adds one has said yes to it."""
+    server = _find_server(setup, name)
+    if consent_of(setup).asks_about(server):
+        consent_of(setup).decide(server, yes=True)
+    return _ask_server(setup, _find_usable(setup, name))
 
 
 def _entry(options: Options, first: str, rest: list[str]) -> ServerEntry:
