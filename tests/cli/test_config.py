@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ import hypothesis
 import hypothesis.strategies as st
 import msgspec
 import pytest
+from checks import configuration
 
 from dragoman.app.config import FLAGS, FOR_PROJECTS, VARIABLES, load
 from dragoman.app.config_tables import AnswersTable, Config, ConfigSource, LoadedConfig, LoopGuardTable, RetryTable, keys, value_of
@@ -371,20 +373,37 @@ shell_timeout_s = 16
 # --- the page that documents it
 
 
+def test_the_tables_of_keys_are_those_of_the_structs() -> None:
+    page = configuration.PAGE.read_text(encoding="utf-8")
+    assert configuration.filled(page) == page, "run python -m checks.configuration"
+
+
 def test_every_key_is_documented_with_its_default() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \|([^|]*)\|([^|]*)\|([^|]*)\|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [key for key, *_ in rows] == list(keys())
-    for key, _, default, _ in rows:
+    page = configuration.PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_.]+)` \|([^|]*)\|([^|]*)\| (yes|no) \|([^|]*)\|$", page, re.MULTILINE)
+    assert sorted(key for key, *_ in rows) == sorted(keys())
+    for key, kind, default, project, about in rows:
         value = value_of(Config(), key)
-        written = list(value) if isinstance(value, tuple) else str(value).lower() if isinstance(value, bool) else value
-        shown = "" if value in ("", None, {}) else f"`{written}`"
+        shown = "" if value in ("", None, {}) else f"`{value if isinstance(value, str) else json.dumps(value)}`"
         assert default.strip() == shown, key
+        assert kind.strip(), key
+        assert about.strip(), key
+        assert (project == "yes") == any(key == allowed or key.startswith(f"{allowed}.") for allowed in FOR_PROJECTS)
 
 
-def test_the_documented_example_is_valid(home: Path) -> None:
-    [example] = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    found = loaded(home, example)
-    assert catalog_of(Setup(Options(), {}, find_places({}), str(home), found)).find("corp/big")[1] == "big"
+def test_the_documented_examples_are_valid(home: Path) -> None:
+    examples = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) > 2
+    for example in examples:
+        found = loaded(home, example)
+        catalog = catalog_of(Setup(Options(), {}, find_places({}), str(home), found))
+        assert "[deployments.corp]" not in example or catalog.find("corp/big")[1] == "big"
+
+
+def test_what_projects_may_set_is_valid_there(home: Path) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    [example] = re.findall(r"```toml\n(.*?)```", page.partition("## What a project may set")[2].partition("\n## ")[0], re.DOTALL)
+    assert loaded(home, project=example, trust=True).sources
 
 
 # --- finding lines

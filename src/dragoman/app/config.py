@@ -1,6 +1,6 @@
 """Configuration: defaults, the user's file, the project's (where trusted), the environment, flags. Later wins.
 
-The Structs of config_tables.py define every setting; docs/configure/configuration.md explains each key, and a test compares the two.
+The Structs of config_tables.py define every setting; docs/reference/configuration.md is made of them (checks/configuration.py).
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ CHINESE_HELP["config"] = """\
 用法： dragoman config [options]
 
 显示每项设置的值及其来源（默认、您的文件、项目的文件、环境变量或选项），以及文件的位置。
-docs/configure/configuration.md 解释每项设置。然后列出您和别人带来的内容，各注明文件和行号：MCP 服务器、规则、钩子、技能、命令、
+docs/reference/configuration.md 解释每项设置。然后列出您和别人带来的内容，各注明文件和行号：MCP 服务器、规则、钩子、技能、命令、
 子代理和插件；文件有什么问题；以及哪些程序的文件不读取（[sources]）。
 
       --json               供程序使用；同 --output-format json

@@ -102,7 +102,7 @@ ENGLISH_HELP["config"] = """\
 usage: dragoman config [options]
 
 Shows every setting with its value and where it comes from (default, your file, the project's file,
-the environment or a flag), and where the files are. docs/configure/configuration.md explains each setting.
+the environment or a flag), and where the files are. docs/reference/configuration.md explains each setting.
 Then what you and others bring, each with file and line: MCP servers, rules, hooks, skills, commands,
 subagents and plugins; what is wrong with a file; and which programs' files are not read ([sources]).
 
