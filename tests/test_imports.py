@@ -21,7 +21,7 @@ PACKAGE = "dragoman"
 When = Literal["loading", "checking", "calling"]
 SOURCE = Path(__file__).resolve().parent.parent / "src" / PACKAGE
 
-# A room is a package directly under dragoman. A new one takes its place here, and in docs/inside/architecture.md.
+# A room is a package directly under dragoman. A new one takes its place here, in checks/files.py and in docs/inside/architecture.md.
 GROUND = ("words", "base", "values", "http")
 """Each stands on those before it."""
 ROOMS = {"context", "extensions", "mcp_client", "policy", "providers", "sessions", "text_tools", "tools", "typed_output"}

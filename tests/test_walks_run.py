@@ -1,4 +1,4 @@
-"""The walks of docs/inside/architecture.md, walked: the program does what each is about, and the files that ran are those it names."""
+"""The walks of docs/inside/walks.md, walked: the program does what each is about, and the files that ran are those it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from program import Place, Service, calls, script
 from quay import Quay
 from terminals import terminal
-from test_walks import WALKS, walk
+from test_walks import WALKS, core, walk
 from traced import Trace
 
 Serve = Callable[..., Service]
@@ -72,6 +72,7 @@ def test_one_turn_and_a_prompt_from_the_command_line(place: Place, serve: Serve,
     assert place.run("-p", "hi", env={"OPENAI_API_KEY": "", "GEMINI_API_KEY": ""}).out == "Done.\n"
     assert not_run("One turn", trace) == []
     assert not_run("A prompt from the command line", trace) == []
+    assert [name for name in core() if name not in trace.files] == [], "docs/inside/map.md says that a prompt goes through it"
 
 
 def test_resume(place: Place, serve: Serve, trace: Trace) -> None:
@@ -185,7 +186,7 @@ def test_a_tool_of_an_mcp_server(place: Place, serve: Serve, trace: Trace) -> No
 
 def test_every_walk_is_walked() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
-    titles = [part.partition("\n")[0] for part in WALKS.split("\n### ")[1:]]
+    titles = [part.partition("\n")[0] for part in WALKS.split("\n## ")[1:]]
     assert [title for title in titles if not any(f'not_run("{title[:length]}"' in source for length in range(4, len(title) + 1))] == []
     named = {name for title in titles for name in walk(title)}
     assert sorted(set(NOT_RUN) - named) == [], "no walk names it"

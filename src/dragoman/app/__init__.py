@@ -1,1 +1,1 @@
-"""FRONT. What every front end shares: configuration, choosing a model, first use, opening an agent, signals."""
+"""ABOVE THE ROOMS. What the user configured: configuration files, trust, the choice of a model, opening an agent, signals."""

@@ -1,4 +1,4 @@
-"""FRONT. The command-line program: headless runs, the subcommands, and the plain conversation. Nothing imports it."""
+"""FRONT END. The command-line program: arguments, runs with `-p`, and commands that only the shell has. It opens the other front ends."""
 
 import sys
 

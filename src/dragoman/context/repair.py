@@ -1,4 +1,4 @@
-"""Make any history one that every service accepts: each call has exactly one result, right after it.
+"""Makes of any history one that every service accepts: each call has exactly one result, right after it.
 
 Live history does not need this: the view makes result messages itself. It is for imported or interrupted histories:
 missing result → an error result; orphan → left out; duplicate → the first kept; displaced → moved after its call; duplicate or

@@ -1,1 +1,1 @@
-"""ABOVE. What every front end shares: slash commands, subcommands and their pages, questions, and how calls and results are worded."""
+"""ABOVE THE ROOMS. What every front end shares: slash commands, subcommands and their pages, questions, the words for calls and results."""

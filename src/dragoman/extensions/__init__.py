@@ -1,1 +1,1 @@
-"""ROOM. Extensions: MCP servers, hooks, skills, commands, subagents and plugins, also those written for other programs."""
+"""ROOM. Extensions in files: hooks, skills, commands, subagents and plugins, also those written for other programs."""

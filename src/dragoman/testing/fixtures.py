@@ -1,4 +1,4 @@
-"""The doubles as pytest fixtures, in `conftest.py`:
+"""The test doubles as pytest fixtures. In `conftest.py`:
 
     pytest_plugins = ["dragoman.testing.fixtures"]
 

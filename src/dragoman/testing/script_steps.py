@@ -1,4 +1,4 @@
-"""Scripted model answers. One script drives both test doubles: the in-process provider and the server.
+"""Scripted model answers, step by step. One script drives both test doubles: the in-process provider and the server.
 
     thought: I should look at the file.
     call: read_file {"path": "a.txt"}

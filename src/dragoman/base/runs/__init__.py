@@ -1,1 +1,1 @@
-"""What of a project a command runs, as the program it starts would find it: what a yes to a server or a hook covers."""
+"""Which files of a project a command would run: an approval of a server or a hook covers these files."""

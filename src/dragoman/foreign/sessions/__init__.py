@@ -1,4 +1,4 @@
-"""Import sessions of other programs: gemini-cli, Claude Code, Codex, pi and Cline.
+"""Imports sessions of other programs: gemini-cli, Claude Code, Codex, pi and Cline.
 
 A file in, entries out. What has no place in our record is listed, never dropped silently; the source file is only read.
 """

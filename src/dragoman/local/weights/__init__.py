@@ -1,4 +1,4 @@
-"""WEIGHTS of local models: which there are, where they are stored, and how they are downloaded. Nothing here runs a model."""
+"""Weights of local models: which there are, where they are stored, and how they are downloaded. Nothing here runs a model."""
 
 from __future__ import annotations
 

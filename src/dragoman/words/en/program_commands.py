@@ -1,4 +1,4 @@
-"""dragoman models, config, doctor, serve-local."""
+"""What `dragoman models`, `config`, `doctor` and `serve-local` say."""
 
 TEXTS = {
     # --- dragoman models

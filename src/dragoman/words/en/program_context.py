@@ -1,4 +1,4 @@
-"""dragoman context."""
+"""What `dragoman context` says."""
 
 TEXTS = {
     "context_no_session": "this folder has no session yet; start one with dragoman, or name one of another folder by its id "

@@ -1,4 +1,4 @@
-"""dragoman doctor --live."""
+"""What `dragoman doctor --live` says."""
 
 TEXTS = {
     # --- before anything is sent

@@ -1,4 +1,4 @@
-"""dragoman sessions."""
+"""What `dragoman sessions` says."""
 
 TEXTS = {
     "resumed_with_another": "this session used {model}, which is not available ({reason}); it goes on with {now} (/model takes another)",

@@ -1,4 +1,4 @@
-"""The launcher itself. One for a program: it waits for orders, forks, restricts the child, and execs.
+"""The launcher's own program. There is one for each Dragoman process: it waits for orders, forks, restricts the child, and execs.
 
 A call is a packet on its socket with four descriptors: the call's own socket, and the command's standard streams.
 Everything else goes over the call's own socket. The order comes in as a file, a moment later: what is to be in it is still being found out
