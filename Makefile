@@ -39,7 +39,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check release-check site fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
+.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check release-check docs site fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -156,6 +156,9 @@ install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as
 
 release-check: $(DEV) ## Build what would be published, check it, and install it from an index on this machine with every Python found here
 	$(BIN)/python -m checks.release
+
+docs: $(DEV) ## Write the parts of pages anew that are made of the source: commands, events, entries, errors, services and others
+	$(BIN)/python -m checks.marked $(ARGS)
 
 SITE := $(VENV)/.ready-site
 

@@ -1,7 +1,7 @@
 """The four modes of the documents as one table, read off real requests: docs/reference/four-modes.md and its Chinese twin.
 
 The same conversation is held in each mode against the loopback service: a prompt, a call with its result, an answer, a second prompt.
-Every cell says what stands in the requests that the service received. `python -m checks.four_modes` writes the tables.
+Every cell says what stands in the requests that the service received. `python -m checks.marked four-modes` writes the tables.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import dragoman as dm
+from checks.marked import REFERENCE, Part
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = {"en": DOCS / "reference" / "four-modes.md", "zh": DOCS / "reference" / "four-modes.zh-CN.md"}
-BEGIN, END = "<!-- four-modes -->", "<!-- end of four-modes -->"
+PAGES = {"en": REFERENCE / "four-modes.md", "zh": REFERENCE / "four-modes.zh-CN.md"}
 
 SYSTEM, PROMPT, BESIDE, RESULT, NEXT = (
     "You watch a harbour.",
@@ -252,16 +251,13 @@ def table(seen: dict[str, Seen], language: str) -> str:
     return "\n".join([f"| {say['head']} |", "|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def filled(page: str, made: str) -> str:
-    head, rest = page.split(BEGIN)
-    return f"{head}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}"
+@cache
+def seen() -> dict[str, Seen]:
+    return asyncio.run(look())
 
 
-def main() -> None:
-    seen = asyncio.run(look())
-    for language, page in PAGES.items():
-        page.write_text(filled(page.read_text(encoding="utf-8"), table(seen, language)), encoding="utf-8")
+def made(language: str) -> str:
+    return table(seen(), language)
 
 
-if __name__ == "__main__":
-    main()
+PARTS = tuple(Part(page, "four-modes", partial(made, language)) for language, page in PAGES.items())

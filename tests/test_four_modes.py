@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from checks.four_modes import ABOUT, BESIDE, MODES, PAGES, PROMPT, RESULT, Seen, filled, look, path_of, paths, role_of, table
+from checks import four_modes
+from checks.four_modes import ABOUT, BESIDE, MODES, PAGES, PARTS, PROMPT, RESULT, Seen, path_of, paths, role_of, table
+from checks.marked import Part
 
 
 @pytest.fixture(scope="module")
 def seen() -> dict[str, Seen]:
-    return asyncio.run(look())
+    return four_modes.seen()
 
 
-@pytest.mark.parametrize("language", PAGES)
-def test_the_page_shows_the_requests_of_today(seen: dict[str, Seen], language: str) -> None:
-    page = PAGES[language].read_text(encoding="utf-8")
-    assert filled(page, table(seen, language)) == page, "python -m checks.four_modes writes the tables anew"
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.page.name)
+def test_the_page_shows_the_requests_of_today(part: Part) -> None:
+    page = part.page.read_text(encoding="utf-8")
+    assert part.filled(page) == page, "make docs writes the tables anew"
 
 
 def test_the_pages_have_the_same_rows_and_each_mode(seen: dict[str, Seen]) -> None:
