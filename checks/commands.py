@@ -1,4 +1,4 @@
-"""The table of slash commands in docs/use/conversation.md, made from the rows of conversation/commands.py: `python -m checks.commands`."""
+"""The table of slash commands in docs/use/commands.md, made from the rows of conversation/commands.py: `python -m checks.commands`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dragoman.conversation.command_pages import docs_table
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "use" / "conversation.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "use" / "commands.md"
 BEGIN, END = "<!-- commands -->", "<!-- end of commands -->"
 
 

@@ -21,7 +21,7 @@ from dragoman.testing.script_steps import ScriptedAnswer, answer
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "embed"
 BLOCKS = [
     (block, page)
-    for page in ("agents.md", "chat.md")
+    for page in ("agents.md", "chat.md", "sessions-in-sqlite.md", "services.md", "retries.md", "../inside/pruning.md")
     for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 ]
 

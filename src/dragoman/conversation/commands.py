@@ -1,7 +1,7 @@
 """Every command of a conversation and of the shell, a row each.
 
 `/help` and its page in both languages, the menu behind a `/`, what may follow a command, the completion scripts of three shells and the
-table in docs/use/conversation.md are made of these rows. A slash command touches three files:
+table in docs/use/commands.md are made of these rows. A slash command touches three files:
 
 - its row here
 - its function, `(talk: Talk, rest: str)` in a module of this package; or, where a front end has a way of its own, `do_NAME(self, rest)` of
