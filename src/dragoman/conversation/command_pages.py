@@ -71,7 +71,13 @@ def docs_table() -> str:
     ]
     for group in GROUPS:
         rows = [_docs_row(each) for each in listed("live") if each.group == group]
-        lines += ["", f"### {say(f'commands.group_{group}')}", "", "| command | what it does | during a run | also called |", "|---|---|:-:|---|"]
+        lines += [
+            "",
+            f"### {say(f'commands.group_{group}')}",
+            "",
+            "| command | what it does | during a run | also called |",
+            "|---|---|:-:|---|",
+        ]
         lines += rows
     return "\n".join(lines)
 
