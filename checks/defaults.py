@@ -1,18 +1,20 @@
-"""The tables of docs/embed/embedding.md with every option and its default. `python -m checks.defaults` writes them."""
+"""The tables of docs/reference/options.md with every option and its default. `python -m checks.defaults` writes them."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from checks.prose import MOST_CHARACTERS
 from dragoman import options
 from dragoman.values.messages import Settings, Thinking
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "embed" / "embedding.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "options.md"
 BEGIN, END = "<!-- defaults -->", "<!-- end of defaults -->"
 GROUPS: tuple[type, ...] = (
     options.ToolOptions,
@@ -46,9 +48,8 @@ def _table(group: Any) -> str:
     about = _texts(group)
     fields = zip(group.__struct_fields__, _defaults(group), strict=True)
     rows = [f"| `{name}` | {_shown(default)} | {about.get(name, '')} |" for name, default in fields]
-    return "\n".join(
-        [f"**`{group.__name__}`**: {_sentence(inspect.getdoc(group) or '')}", "", "| option | default | |", "|---|---|---|", *rows]
-    )
+    about_group = textwrap.fill(_sentence(inspect.getdoc(group) or ""), MOST_CHARACTERS, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([f"## {group.__name__}", "", about_group, "", "| option | default | |", "|---|---|---|", *rows])
 
 
 def _texts(group: type) -> dict[str, str]:

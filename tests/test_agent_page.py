@@ -1,15 +1,20 @@
-"""Every piece of code in docs/embed/agents.md and docs/embed/chat.md runs as it stands, against a service on loopback."""
+"""The code of docs/embed, docs/inside/pruning.md and docs/start/first-agent.md runs as a reader pastes it, against a loopback service."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import builtins
+import inspect
+import os
 import re
 import shutil
-import textwrap
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -18,12 +23,19 @@ import dragoman as dm
 from dragoman.testing.mock.wire import ModelRequest
 from dragoman.testing.script_steps import ScriptedAnswer, answer
 
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "embed"
-BLOCKS = [
-    (block, page)
-    for page in ("agents.md", "chat.md", "sessions-in-sqlite.md", "services.md", "retries.md", "../inside/pruning.md")
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
-]
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+RUN_ELSEWHERE = {
+    "contracts.md": "one program: tests/test_contracts.py",
+    "testing.md": "suites of pytest: tests/doubles/test_fixtures.py",
+}
+PAGES = sorted(page.name for page in (DOCS / "embed").glob("*.md") if page.name not in RUN_ELSEWHERE)
+PAGES.append("../inside/pruning.md")
+FIRST_AGENT = DOCS / "start" / "first-agent.md"
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def at_the_quay(request: ModelRequest) -> ScriptedAnswer:
@@ -31,6 +43,8 @@ def at_the_quay(request: ModelRequest) -> ScriptedAnswer:
     asked = str({key: value for key, value in request.body.items() if key not in ("messages", "input", "contents")})
     if "depth_m" in asked:
         return answer('{"name": "Muscat", "depth_m": 13.5}')
+    if "'number'" in asked:
+        return answer('{"harbour": "Muscat", "number": 3}')
     return answer('{"result": ["Muttrah"]}' if "'result'" in asked else "At the quay.")
 
 
@@ -53,27 +67,93 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dm.testing.MockServer]:
     loop.close()
 
 
-def run_block(code: str, page: str = "agents.md") -> dict[str, Any]:
-    """Run a block as the body of a coroutine, with `model` and `seq` as the page uses them. Returns its names."""
-    names: dict[str, Any] = {"dm": dm, "model": "anthropic/claude-sonnet-5-5", "seq": 1}
-    body = f"async def block(model, seq):\n{textwrap.indent(code, '    ')}\n    return locals()"
-    exec(compile(body, page, "exec", dont_inherit=True), names)
+def compiled(page: Path) -> list[CodeType]:
+    """The blocks, each with the lines it has on the page, in which `await` may stand anywhere: as `python -m asyncio` takes them."""
+    text = page.read_text(encoding="utf-8")
+    found: list[CodeType] = []
+    for block in re.finditer(r"```python\n(.*?)```", text, re.DOTALL):
+        lines_before = "\n" * text[: block.start(1)].count("\n")
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        found.append(compile(lines_before + block[1], str(page), "exec", flags=flags, dont_inherit=True))
+    return found
 
-    async def go() -> dict[str, Any]:
-        local = await names["block"](names["model"], names["seq"])
-        for agent in (value for value in local.values() if isinstance(value, dm.Agent)):
+
+def run_page(page: Path) -> dict[str, Any]:
+    """Run the blocks of a page one after the other, with nothing but what the page itself defines. Returns its names."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+
+    async def go() -> None:
+        agents: dict[int, dm.Agent[Any, Any]] = {}
+        for code in compiled(page):
+            done = eval(code, names)
+            if inspect.isawaitable(done):
+                await done
+            agents |= {id(value): value for value in names.values() if isinstance(value, dm.Agent)}
+        for agent in agents.values():
             await agent.aclose()
-        return local
 
-    return asyncio.run(go())
+    asyncio.run(go())
+    return names
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)), ids=lambda number: BLOCKS[number][0].strip().splitlines()[-1][:40])
-def test_the_code_on_the_page_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: dm.testing.MockServer) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_the_code_on_the_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: dm.testing.MockServer) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(Path(__file__).parent / "mcp_servers" / "harbour_server.py", "harbour.py")
+    shutil.copy(next((DOCS / "images").glob("*.png")), "shot.png")
     monkeypatch.setattr(builtins, "input", lambda prompt: "y")
-    with dm.Agent("gemini", session="sessions") as before:
-        before.run_sync("A conversation to resume.")
-    run_block(*BLOCKS[number])
+    names = run_page(DOCS / "embed" / name)
     assert not [request.violation for request in service.requests if request.violation]
+    if name == "other-libraries.md":
+        assert names["harbour"].name == "Muscat"
+
+
+def test_every_page_begins_with_code_that_stands_alone() -> None:
+    """Who opens a page in the middle of the documents can begin to paste at its first block."""
+    for page in (DOCS / "embed").glob("*.md"):
+        if page.name == "promises.md":
+            continue  # it has no code
+        blocks = python_blocks(page)
+        assert "import" in blocks[0], page.name
+
+
+# --- the first agent
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of somebody without a key, who plays the model as the page says."""
+    text = FIRST_AGENT.read_text(encoding="utf-8")
+    [script] = re.findall(r"```text\n(.*?)```", text[text.index("## Without a key") :], re.DOTALL)
+    (tmp_path / "answers.txt").write_text(script)
+    command = [sys.executable, "-u", "-m", "dragoman.testing.mock", "--script", "answers.txt", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as server:
+        assert server.stdout is not None
+        url = next(found.group() for line in server.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_BASE_URL", "_PROXY"))}
+        yield kept | {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "any", "ANTHROPIC_BASE_URL": url}
+        server.terminate()
+
+
+def run_file(folder: Path, code: str, env: dict[str, str]) -> str:
+    (folder / "agent.py").write_text(code)
+    done = subprocess.run([sys.executable, "agent.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_each_step_of_the_first_agent_prints_what_the_page_shows(tmp_path: Path, played: dict[str, str]) -> None:
+    text = FIRST_AGENT.read_text(encoding="utf-8")
+    steps = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(steps) == 5
+    assert [run_file(tmp_path, code, played) for code, _ in steps] == [shown for _, shown in steps]
+
+
+def test_the_test_of_the_first_agent_passes(tmp_path: Path) -> None:
+    *_, shop, test = python_blocks(FIRST_AGENT)
+    (tmp_path / "shop.py").write_text(shop)
+    (tmp_path / "test_shop.py").write_text(test)
+    env = {name: value for name, value in os.environ.items() if not name.endswith("_KEY")} | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert "1 passed" in done.stdout, done.stdout

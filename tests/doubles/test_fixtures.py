@@ -13,8 +13,8 @@ import pytest
 import dragoman as dm
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SECTION = (ROOT / "docs" / "embed" / "testing.md").read_text(encoding="utf-8").partition("## In your own tests")[2]
-CONFTEST, *EXAMPLES = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+PAGE = (ROOT / "docs" / "embed" / "testing.md").read_text(encoding="utf-8")
+CONFTEST, *EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def pytest_in(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

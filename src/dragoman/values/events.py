@@ -258,7 +258,7 @@ class ErrorRaised(msgspec.Struct, frozen=True, tag="error"):
 
 
 class TurnFinished(msgspec.Struct, frozen=True, tag="finished"):
-    """The run is over, and this is why the last answer ended."""
+    """The answer is complete and valid: why it ended, and what it used. Its calls follow."""
 
     reason: FinishReason
     usage: Usage = Usage()
