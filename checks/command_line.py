@@ -156,7 +156,7 @@ def _cell(about: list[str]) -> str:
 
 def escaped(text: str) -> str:
     """As Markdown: options and names as code, pages as links."""
-    as_code = re.sub(r"(?<![\w`-])(--[a-z][a-z-]+|[A-Z]+_[A-Z_]+|[a-z]+_[a-z_]+)(?![\w`])", r"`\1`", text)
+    as_code = re.sub(r"(?<![\w`\"-])(--[a-z][a-z-]+|[A-Z]+_[A-Z_]+|[a-z]+_[a-z_]+)(?![\w`])", r"`\1`", text)
     linked = re.sub(r"docs/([a-z]+/([a-z-]+)\.md)", r"[\2](../\1)", as_code)
     linked = linked.replace("(../reference/", "(")
     return re.sub(r"([*{}<>|])", lambda sign: {"|": "&#124;", "<": "&lt;", ">": "&gt;"}.get(sign[1], f"\\{sign[1]}"), linked)

@@ -8,9 +8,14 @@ import sys
 import textwrap
 import tomllib
 import typing
+from functools import cache
 from pathlib import Path
 
+import pytest
+from checks import prose
+
 import dragoman as dm
+import page_names
 from agents import make_agent
 from dragoman.app.config import FOR_PROJECTS
 from dragoman.values.events import TurnEvent
@@ -110,3 +115,102 @@ def test_the_readmes_name_every_extra() -> None:
     extras = set(tomllib.loads(page("pyproject.toml"))["project"]["optional-dependencies"])
     for name in ("README.md", "README.zh-CN.md"):
         assert {extra for extra in extras if f"`{extra}`" not in page(name)} == set(), name
+
+
+# --- every page
+
+NOT_YET_SHORT = {
+    "CONTRIBUTING.md",
+    "README.md",
+    "README.zh-CN.md",
+    "docs/configure/security.md",
+    "docs/embed/agents.md",
+    "docs/embed/embedding.md",
+    "docs/extend/mcp.md",
+    "docs/inside/architecture.md",
+    "docs/inside/decisions/007-a-model-in-the-process.md",
+    "docs/inside/performance.md",
+    "docs/reference/configuration.md",
+    "docs/use/context.md",
+    "docs/use/local.md",
+    "docs/use/models.md",
+    "docs/use/sessions.md",
+}
+"""Pages with longer lines or more words than a page may have. This list gets shorter only."""
+FLAGS_OF_OTHERS = {
+    *("--ak", "--ae", "--resume-trajectory", "--retry-include", "--receive-pack", "--upload-pack", "--to-command", "--require", "--mode"),
+    *("--network", "--init", "--lenient", "--list", "--cases", "--ways", "--unseen", "--work"),
+}
+"""Of Harbor, git, tar, node, pi and docker; and of our own scripts and benchmarks."""
+NAMES_OF_OTHERS = {"dragoman.Agnet", "dragoman.jsonl"}
+"""A misspelt name that is an example of one, and a file."""
+
+
+def test_every_page_is_short_and_so_are_its_lines() -> None:
+    faults = [fault for each in prose.pages() for fault in prose.faults(each) if each.relative_to(ROOT).as_posix() not in NOT_YET_SHORT]
+    assert faults == []
+
+
+@pytest.mark.parametrize("path", page_names.pages(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_a_page_names_exists(path: Path) -> None:
+    """Commands of the shell with their options, flags by themselves, and names of the Python API."""
+    text = path.read_text(encoding="utf-8")
+    assert [f"dragoman {call}: {fault}" for call in page_names.commands(text) if (fault := page_names.fault_of_command(call))] == []
+    assert {*page_names.flags(text)} - page_names.known_flags() - FLAGS_OF_OTHERS == set()
+    told = {name for name in page_names.python_names(text) if not page_names.exists(name)} - NAMES_OF_OTHERS
+    assert {name for name in told if f'"{name}"' not in source()} == set()
+
+
+@cache
+def source() -> str:
+    """Names of traces and of entry points look like modules: they stand in it as text."""
+    return "".join(each.read_text(encoding="utf-8") for each in (ROOT / "src").rglob("*.py"))
+
+
+def test_what_does_not_exist_is_found() -> None:
+    """Else the test above could not fail."""
+    text = "`dragoman sesions list`, `dragoman sessions --port 1`, `dragoman -p x --yolo`, `dragoman sessions dig`\n\n    dragoman --no\n"
+    faults = [page_names.fault_of_command(call) for call in page_names.commands(text)]
+    assert faults == ["no command sesions", "sessions has no --port", "run has no --yolo", "sessions has no dig", "run has no --no"]
+    assert page_names.flags("`--nonsense N` and `-m`") == ["--nonsense"]
+    names = list(
+        page_names.python_names("`dm.Agent.run`, `dragoman.options.Budgett`, `dm.Result.output`\n\n```python\nx = dm.nonsense(1)\n```\n")
+    )
+    assert [name for name in names if not page_names.exists(name)] == ["dragoman.options.Budgett", "dragoman.nonsense"]
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    named: set[str] = set()
+    for each in page_names.pages():
+        text = each.read_text(encoding="utf-8")
+        for code in [*page_names.spans(text), *(block for _, block in page_names.blocks(text))]:
+            named.update(re.findall(r"\w+", code))
+    assert {name for name in page_names.public_names() if name.rpartition(".")[2] not in named} == set()
+
+
+# --- in Chinese
+
+WITHOUT_TWINS_YET = ("docs/start/", "docs/use/", "docs/configure/")
+"""Pages that are to be in Chinese too and are not. This list gets shorter only."""
+
+
+def test_pages_that_are_read_first_are_there_in_chinese() -> None:
+    english = [each for folder in ("start", "use", "configure") for each in (ROOT / "docs" / folder).glob("*.md")]
+    english += [ROOT / "docs" / "reference" / "documents.md", ROOT / "README.md"]
+    missing = [
+        name
+        for each in english
+        if not each.name.endswith(".zh-CN.md") and not each.with_name(f"{each.stem}.zh-CN.md").exists()
+        if not (name := each.relative_to(ROOT).as_posix()).startswith(WITHOUT_TWINS_YET)
+    ]
+    assert missing == []
+
+
+def test_chinese_pages_hold_no_sentence_in_english() -> None:
+    found = [
+        f"{each.name}: {line}"
+        for each in [*ROOT.glob("*.zh-CN.md"), *(ROOT / "docs").rglob("*.zh-CN.md")]
+        for line in page_names.untranslated(each.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+    assert page_names.untranslated("你好。\nThis was left over.\n- `dragoman --help`\n[uv](https://x.y)、pip\n") == ["This was left over."]

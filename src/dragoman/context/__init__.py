@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dragoman.context.simplify import simplify_outdated_results as simplify_outdated_results
     from dragoman.context.tokens import estimate_tokens as estimate_tokens
 
+__all__ = ["PruneRule", "estimate_tokens", "prune_outdated", "replay_cost", "simplify_outdated_results"]
+
 _HOME = {
     "PruneRule": "dragoman.context.settings",
     "estimate_tokens": "dragoman.context.tokens",
