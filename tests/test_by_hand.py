@@ -27,4 +27,4 @@ def test_the_page_counts_right(what: str, paths: list[str], said: int) -> None:
 
 
 def test_there_are_rows() -> None:
-    assert len(rows()) >= 13
+    assert len(rows()) >= 23
