@@ -318,6 +318,8 @@ def test_hooks_of_our_own_configuration_and_the_commands_about_them(place: Place
     assert (tested["exit_code"], tested["answer"]["reason"]) == (2, "no")
     assert "exit code 2" in place.run("hooks", "test", "PreToolUse").out
     assert "run_shell" in place.run("hooks").out
+    config.write_text(config.read_text() + '\n[[hooks.Stop]]\ncommand = "echo lost >&2; exit 3"\n')
+    assert "\n  warnings: the hook echo lost" in place.run("hooks", "test", "Stop").out
     with service(SAY_WHERE) as place.service:
         place.ask("Go.", "--allow", "echo *")
     assert not (place.work / "made.txt").exists()

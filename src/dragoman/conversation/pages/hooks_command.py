@@ -158,8 +158,11 @@ def _tested_lines(done: HookDone, ms: int) -> list[str]:
         head = say("hooks_tested_not_run", place=place, command=command)
     else:
         head = say("hooks_tested", place=place, command=command, code=done.ended.code, ms=ms)
-    fields = {name: value for name, value in msgspec.structs.asdict(done.answer).items() if value}
-    return [head, *(f"  {name}: {escape_hidden(str(value), one_line=True)}" for name, value in fields.items())]
+    lines = [head]
+    for name, value in msgspec.structs.asdict(done.answer).items():
+        told = value if isinstance(value, tuple) else (value,) if value else ()
+        lines += [f"  {name}: {escape_hidden(str(each), one_line=True)}" for each in told]
+    return lines
 
 
 # --- in words
