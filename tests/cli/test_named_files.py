@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,16 @@ def test_what_is_named_goes_with_the_prompt(files: Place, serve: Serve, prompt: 
     head, _, rest = text.partition("\n")
     assert head == f"--- {shown} ---"
     assert rest.startswith(holds)
+
+
+def test_files_go_with_the_prompt_where_there_are_mcp_servers_too(files: Place, serve: Serve) -> None:
+    """A server has names with a colon; the others are files'."""
+    harbour = Path(__file__).resolve().parent.parent / "mcp_servers" / "harbour_server.py"
+    files.run("mcp", "add", "harbour", "--", sys.executable, str(harbour))
+    service = serve("text: ok")
+    assert files.ask("compare @harbour:chart://muscat with @calc.py:3").code == 0
+    assert [text.splitlines()[0] for text in sent_with(service)] == ["--- calc.py, from line 3 ---"]
+    assert "Content of @harbour:chart://muscat" in json.dumps(service.requests[-1]["messages"])
 
 
 def test_what_is_no_file_is_left_as_it_stands(files: Place, serve: Serve) -> None:

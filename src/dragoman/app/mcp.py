@@ -227,6 +227,11 @@ class AgentServers:
         """Whether a prompt may name a resource or a prompt of a server, or servers join before it."""
         return bool(self._waiting) or "@" in prompt or prompt.startswith("/mcp__")
 
+    def names_resource(self, word: str) -> bool:
+        """Whether a word behind an `@` is a resource of one of the servers: `server:uri`. Any other may be a file."""
+        name, _, uri = word.partition(":")
+        return bool(uri) and any(server.name == name for server in self.usable)
+
     # --- their tools
 
     def add_known(self, learnt: Mapping[str, KnownList]) -> None:

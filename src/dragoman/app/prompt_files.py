@@ -96,7 +96,7 @@ def _names(agent: Agent, text: str, found: NamedContent) -> Iterator[NamedFile]:
     servers = agent.beside.get("mcp")
     told: set[tuple[str, int, int]] = set()
     for quoted, plain in _WORD.findall(text):
-        if servers is not None and servers.names_something(f"@{quoted or plain}"):
+        if servers is not None and servers.names_resource(quoted or plain):
             continue
         named = _find(agent, quoted, plain)
         if named is None:
