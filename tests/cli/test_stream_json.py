@@ -53,7 +53,8 @@ from dragoman.values.messages import Blob, Citation, FinishReason, Source, Text,
 from dragoman.values.record import CommandOutput
 from dragoman.values.usage import Usage
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "operate" / "headless.md").read_text(encoding="utf-8")
+OPERATE = Path(__file__).resolve().parents[2] / "docs" / "operate"
+DOCS = (OPERATE / "stream-json.md").read_text(encoding="utf-8")
 CALL = ToolCall("c1", "read_file", '{"file_path": "a"}')
 EXAMPLES: list[tuple[Any, dict[str, Any] | None]] = [
     (ResponseStarted("r"), None),
@@ -241,7 +242,7 @@ def test_the_documented_fields_are_those_that_are_sent() -> None:
 
 
 def test_the_documented_object_is_what_json_gives() -> None:
-    [example] = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
+    [example] = re.findall(r"```json\n(.*?)```", (OPERATE / "json.md").read_text(encoding="utf-8"), re.DOTALL)
 
     def shape(value: Any) -> Any:
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""`--output-format stream-json`: one JSON object per TurnEvent. Pure functions, held to the table in docs/operate/headless.md."""
+"""`--output-format stream-json`: one JSON object per TurnEvent. Pure functions, held to the table in docs/operate/stream-json.md."""
 
 from __future__ import annotations
 
