@@ -1,6 +1,7 @@
 """How the pages read, in figures: `python -m checks.prose [PAGE …]` prints a row for each page and what is against the rules.
 
 Prose is what stands outside code, tables and headings: a table's row cannot be broken, and code has a width of its own.
+Three Chinese characters count as two words, about as the program's own sentences compare in the two languages (1.54 to one).
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ LONG_ON_PURPOSE = {
     "CHANGELOG.md": "every release",
 }
 """Where a page may have more words, and why. Lines are short everywhere."""
+
+CHINESE = r"\u4e00-\u9fff"
+CHINESE_MARKS = r"\u3000-\u303f\uff00-\uffef\u201c\u201d"
+"""Characters, and the marks between them, which are no words."""
 
 
 @dataclass
@@ -58,7 +63,8 @@ def prose(text: str) -> list[str]:
 
 def count(text: str) -> Counts:
     lines = prose(text)
-    words = sum(len(re.findall(r"[\u4e00-\u9fff]|[^\s\u4e00-\u9fff]+", line)) for line in lines)
+    words = sum(len(re.findall(rf"[^\s{CHINESE}{CHINESE_MARKS}]+", line)) for line in lines)
+    words += sum(len(re.findall(rf"[{CHINESE}]", line)) for line in lines) * 2 // 3
     semicolons = sum(line.count(";") + line.count("；") for line in lines)
     return Counts(
         len(text.splitlines()),

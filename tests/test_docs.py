@@ -151,6 +151,11 @@ def test_every_page_is_short_and_so_are_its_lines() -> None:
     assert faults == []
 
 
+def test_a_page_is_as_long_in_chinese_as_in_english() -> None:
+    assert prose.count("# Title\n\nDo not read this in a hurry.\n\n    make run\n").words == 7
+    assert prose.count("# 标题\n\n读这一页，不要匆忙；用 `make run` 试试。\n").words == 9
+
+
 @pytest.mark.parametrize("path", page_names.pages(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_what_a_page_names_exists(path: Path) -> None:
     """Commands of the shell with their options, flags by themselves, and names of the Python API."""
