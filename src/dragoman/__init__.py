@@ -7,7 +7,7 @@ first asked for, and kept. What is needed less often is in public modules of its
 in `dragoman.testing`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The name typing.TYPE_CHECKING without the cost of importing typing: type checkers take it as true.
 TYPE_CHECKING = False
