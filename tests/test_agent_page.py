@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
@@ -31,7 +32,8 @@ RUN_ELSEWHERE = {
 }
 PAGES = sorted(page.name for page in (DOCS / "embed").glob("*.md") if page.name not in RUN_ELSEWHERE)
 PAGES.append("../inside/pruning.md")
-FIRST_AGENT = DOCS / "start" / "first-agent.md"
+FIRST_AGENT = tuple(sorted((DOCS / "start").glob("first-agent*.md")))
+"""In English, and in Chinese."""
 
 
 def python_blocks(page: Path) -> list[str]:
@@ -120,39 +122,47 @@ def test_every_page_begins_with_code_that_stands_alone() -> None:
 # --- the first agent
 
 
+def test_the_first_agent_is_there_in_both_languages() -> None:
+    assert [page.name for page in FIRST_AGENT] == ["first-agent.md", "first-agent.zh-CN.md"]
+
+
+@pytest.fixture(params=FIRST_AGENT, ids=lambda page: page.name)
+def page(request: pytest.FixtureRequest) -> Path:
+    return typing.cast(Path, request.param)
+
+
 @pytest.fixture
-def played(tmp_path: Path) -> Iterator[dict[str, str]]:
+def played(page: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of somebody without a key, who plays the model as the page says."""
-    text = FIRST_AGENT.read_text(encoding="utf-8")
-    [script] = re.findall(r"```text\n(.*?)```", text[text.index("## Without a key") :], re.DOTALL)
-    (tmp_path / "answers.txt").write_text(script)
+    script = re.findall(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[-1]
+    (tmp_path / "answers.txt").write_text(script, encoding="utf-8")
     command = [sys.executable, "-u", "-m", "dragoman.testing.mock", "--script", "answers.txt", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as server:
         assert server.stdout is not None
         url = next(found.group() for line in server.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
         kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_BASE_URL", "_PROXY"))}
-        yield kept | {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "any", "ANTHROPIC_BASE_URL": url}
+        yield kept | {"PYTHONUTF8": "1", "HOME": str(tmp_path), "ANTHROPIC_API_KEY": "any", "ANTHROPIC_BASE_URL": url}
         server.terminate()
 
 
 def run_file(folder: Path, code: str, env: dict[str, str]) -> str:
-    (folder / "agent.py").write_text(code)
+    (folder / "agent.py").write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, "agent.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_each_step_of_the_first_agent_prints_what_the_page_shows(tmp_path: Path, played: dict[str, str]) -> None:
-    text = FIRST_AGENT.read_text(encoding="utf-8")
+def test_each_step_of_the_first_agent_prints_what_the_page_shows(page: Path, tmp_path: Path, played: dict[str, str]) -> None:
+    text = page.read_text(encoding="utf-8")
     steps = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
     assert len(steps) == 5
     assert [run_file(tmp_path, code, played) for code, _ in steps] == [shown for _, shown in steps]
 
 
-def test_the_test_of_the_first_agent_passes(tmp_path: Path) -> None:
-    *_, shop, test = python_blocks(FIRST_AGENT)
-    (tmp_path / "shop.py").write_text(shop)
-    (tmp_path / "test_shop.py").write_text(test)
+def test_the_test_of_the_first_agent_passes(page: Path, tmp_path: Path) -> None:
+    *_, shop, test = python_blocks(page)
+    (tmp_path / "shop.py").write_text(shop, encoding="utf-8")
+    (tmp_path / "test_shop.py").write_text(test, encoding="utf-8")
     env = {name: value for name, value in os.environ.items() if not name.endswith("_KEY")} | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
