@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType, UnionType
@@ -23,20 +24,20 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "configur
 BEGIN, END = "<!-- generated -->", "<!-- end of generated -->"
 MORE = MappingProxyType(
     {
-        "": "[services of your own](../configure/configuration.md#services-of-your-own), [modes](../configure/rules.md#modes)",
+        "": "[services of your own](../configure/configuration.md#services-of-your-own),\n[modes](../configure/rules.md#modes)",
         "retry": "[models](../use/models.md)",
-        "tools": "[secrets](../configure/security.md)",
+        "tools": "[secrets](../configure/secrets.md)",
         "text_tools": "[text tools](../inside/text-tools.md)",
         "web": "[web](../use/web.md)",
         "http": "[models](../use/models.md)",
         "local": "[local models](../use/local.md)",
-        "sandbox": "[the sandbox](../configure/security.md)",
+        "sandbox": "[the sandbox](../configure/sandbox.md)",
         "sessions": "[sessions](../use/sessions.md)",
         "context.prune": "[context](../use/context.md)",
         "context.compress": "[context](../use/context.md)",
         "rules": "[rules](../configure/rules.md)",
-        "other_rules": "[rules of other programs](../configure/security.md)",
-        "network": "[network](../configure/security.md)",
+        "other_rules": "[rules of other programs](../configure/other-rules.md)",
+        "network": "[network](../configure/network.md)",
         "plugins": "[hooks](../extend/hooks.md)",
         "mcp": "[MCP](../extend/mcp.md)",
     }
@@ -62,8 +63,9 @@ def _tables(table: type[msgspec.Struct], prefix: str) -> Iterator[str]:
             rows.append(f"| `{key}` | {_kind(field.type)} | {_shown(field.default)} | {_who(key)} | {about[field.encode_name]} |")
     if rows:
         name = prefix.removesuffix(".")
-        more = f" More: {MORE[name]}." if MORE.get(name) else ""
-        head = f"## `{name}`\n\n{_one_line(inspect.getdoc(table) or '')}{more}" if name else f"## At the top\n\nMore: {MORE['']}."
+        more = [f"More: {MORE[name]}."] if MORE.get(name) else []
+        about_table = [_one_line(inspect.getdoc(table) or "")] if name else []
+        head = "\n".join([f"## `{name}`" if name else "## At the top", "", *about_table, *more])
         yield "\n".join([head, "", "| key | kind | default | project | what it does |", "|---|---|---|---|---|", *rows])
     yield from inner
 
@@ -123,9 +125,8 @@ def _variables() -> str:
 def _keys() -> str:
     rows = [f"| `{key}` | `{action}` |" for key, action in KEYS.items()]
     free = ", ".join(f"`{each}`" for each in ACTIONS if each not in KEYS.values())
-    return "\n".join(
-        ["## Keys of the conversation", "", f"Actions that have no key here: {free}.", "", "| key | action |", "|---|---|", *rows]
-    )
+    unbound = textwrap.fill(f"Actions that have no key here: {free}.", 110)
+    return "\n".join(["## Keys of the conversation", "", unbound, "", "| key | action |", "|---|---|", *rows])
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Every attack at every level, as root and as another user, for real. The table in docs/configure/security.md is what these runs found."""
+"""Every attack at every level, as root and as another user, for real. The table in docs/operate/escapes.md is what these runs found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is 
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
-PAGE = ROOT / "docs" / "configure" / "security.md"
+PAGE = ROOT / "docs" / "operate" / "escapes.md"
 NOBODY = 65534
 LEVELS = (1, 2, 3)
 IS_ROOT = os.getuid() == 0

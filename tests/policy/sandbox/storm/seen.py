@@ -149,7 +149,7 @@ def look_at_own(placed: Placed, *, with_hooks: bool) -> dict[str, str]:
 
 
 def _git_folders(workspace: str) -> Iterator[str]:
-    """Not those inside a folder of the name `.git`, where nobody works: docs/configure/security.md does not promise to tell of them."""
+    """Not those inside a folder of the name `.git`, where nobody works: docs/configure/sandbox-files.md promises nothing about them."""
     for folder, folders, _ in os.walk(workspace):
         if _is_repository(folder):
             yield folder
