@@ -19,7 +19,7 @@ import msgspec
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
-SCRIPTS = ("api", "command_line", "entries", "errors", "events", "four_modes", "services")
+SCRIPTS = ("api", "command_line", "commands", "entries", "errors", "events", "four_modes", "services")
 """The modules of this folder that make parts, each with its PARTS."""
 
 

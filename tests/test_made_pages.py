@@ -13,7 +13,7 @@ import dragoman as dm
 from dragoman.app.arguments import COMMANDS, OPTIONS
 from dragoman.values.record import Fold
 
-OWN_SCRIPTS = ("commands", "defaults", "generated")
+OWN_SCRIPTS = ("defaults", "generated")
 """Marks that other scripts fill, with tests of their own."""
 
 

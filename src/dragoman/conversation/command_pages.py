@@ -1,4 +1,4 @@
-"""What is made of the rows of `commands.py`: `/help`, the menu behind a `/`, what may follow a command, and the table in the docs."""
+"""What is made of the rows of `commands.py`: `/help`, the menu behind a `/`, and what may follow a command."""
 
 from __future__ import annotations
 
@@ -53,38 +53,3 @@ def about(command: Command) -> str:
     """The longer sentence where there is one."""
     longer = f"commands.more_{command.name}"
     return say(longer) if lookup(longer) is not None else say(f"commands.help_{command.name}")
-
-
-# --- docs/use/commands.md
-
-
-def docs_table() -> str:
-    """Return the tables of all slash commands, one for each group, in English as the page is."""
-    plain = {each.name for each in listed("plain")}
-    only_live = [f"`{each.slash}`" for each in listed("live") if each.name not in plain]
-    lines = [
-        "A ✓ marks a command that you may use while a run works. The others wait for its end.",
-        "The plain conversation has all of them except these:",
-        f"{', '.join(only_live[:-1])} and {only_live[-1]}.",
-        "The names in the last column are those of other programs.",
-        "They work here too, unless a command of your own has the name.",
-    ]
-    for group in GROUPS:
-        rows = [_docs_row(each) for each in listed("live") if each.group == group]
-        lines += [
-            "",
-            f"### {say(f'commands.group_{group}')}",
-            "",
-            "| command | what it does | during a run | also called |",
-            "|---|---|:-:|---|",
-        ]
-        lines += rows
-    return "\n".join(lines)
-
-
-def _docs_row(command: Command) -> str:
-    during = "✓" if command.while_running else ""
-    if command.waits_with:
-        during += f", except {', '.join(f'`{each}`' for each in command.waits_with)}"
-    cells = (f"`{command.usage}`", about(command), during, ", ".join(f"`/{each}`" for each in command.aliases))
-    return f"| {' | '.join(each.replace('|', '&#124;') for each in cells)} |"

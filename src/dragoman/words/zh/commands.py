@@ -19,7 +19,7 @@ TEXTS = {
     "commands.more_context": "下一个请求的内容及各条目的编号；/context drop N、keep N 或 undo N；还有 simulate、--request、--at "
     "N、--all，同 dragoman context",
     "commands.help_search": "亲自搜索网络：/search QUERY；模型会读到搜索结果",
-    "commands.more_search": "亲自搜索网络；模型会在您下一次提问时读到结果",
+    "commands.more_search": "亲自搜索网络；模型会在下一次提问时读到结果",
     "commands.help_compress": "立即总结较早的内容",
     "commands.more_compress": "现在总结较早的消息",
     "commands.help_prune": "立即移除过时的结果",
@@ -27,7 +27,7 @@ TEXTS = {
     "commands.help_memory": "记忆文件的内容",
     "commands.help_new": "新会话",
     "commands.help_clear": "重新开始；会话文件保留全部内容",
-    "commands.more_clear": "重新开始：模型忘掉所说的内容；会话文件会保留",
+    "commands.more_clear": "重新开始：模型忘掉所说的内容；会话文件保留全部内容",
     "commands.help_resume": "继续另一个会话",
     "commands.more_resume": "列出会话，或继续另一个",
     "commands.help_rewind": "回到较早的提示（Esc Esc）；/rewind N 回到条目 N",
@@ -55,10 +55,10 @@ TEXTS = {
     "commands.more_approval": "plan：只读取；default：编辑先询问，命令在写入之前询问；auto-edit：工作区内的编辑直接运行；"
     "auto：命令也直接运行，但只在沙箱中",
     "commands.help_approvals": "查看并撤销已允许的操作；/approvals list 列出所有文件夹的",
-    "commands.more_approvals": "列出您在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销；/approvals list：所有文件夹中的",
+    "commands.more_approvals": "列出在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销；/approvals list：所有文件夹中的",
     "commands.help_sandbox": "命令受到什么限制；write on|off、port N、off、on",
     "commands.more_sandbox": "命令受到什么限制；write on|off：不经询问即可写入工作区；port N "
-    "[close]：让您的浏览器能访问沙箱中服务器的端口；off、on：仅本次会话",
+    "[close]：让浏览器能访问沙箱中服务器的端口；off、on：仅本次会话",
     "commands.help_trust": "信任此文件夹；/trust revoke 撤销",
     "commands.help_tools": "模型可用的工具",
     "commands.more_tools": "列出模型可用的工具",
@@ -81,7 +81,7 @@ TEXTS = {
     "commands.more_quit": "退出；Ctrl-D 或两次 Ctrl-C 也可以",
     "commands.sandbox_write on": "命令写入工作区时不询问",
     "commands.sandbox_write off": "写入的命令会询问",
-    "commands.sandbox_port": "让您的浏览器能访问沙箱中服务器的端口：port 5173",
+    "commands.sandbox_port": "让浏览器能访问沙箱中服务器的端口：port 5173",
     "commands.sandbox_off": "本次会话中命令不在沙箱中运行，先询问",
     "commands.sandbox_on": "回到沙箱中",
     "commands.foot": "以反斜杠结尾的行在下一行继续；粘贴的多行保持在一起。//text 把 /text 发给模型；路径按原样发送。"
