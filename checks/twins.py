@@ -127,7 +127,7 @@ def _as_pattern(chinese: str) -> str:
 def _in_output(english: list[str], chinese: list[str]) -> Iterator[str]:
     """What the program prints is in its own language, so that only commands and figures are compared."""
     commands = [[line for line in lines if line.startswith("$ ")] for lines in (english, chinese)]
-    if commands[0] != commands[1]:
+    if len(commands[0]) != len(commands[1]) or not all(map(is_translated, *commands)):
         yield f"commands {commands[1]} in place of {commands[0]}"
     figures = [sorted(re.findall(r"\d[\d.,%]*(?<![.,])", "\n".join(lines))) for lines in (english, chinese)]
     if figures[0] != figures[1]:
@@ -139,16 +139,17 @@ def _in_output(english: list[str], chinese: list[str]) -> Iterator[str]:
 
 
 def commands(page: str) -> set[str]:
-    """Calls of the program, flags and slash commands within sentences, what is quoted in them left aside."""
+    """Calls of the program, flags and slash commands within sentences."""
     spans = (match[2].strip() for match in re.finditer(r"(`+)(.+?)\1(?!`)", _without_blocks(page)))
-    return {re.sub(r"\"[^\"]*\"|'[^']*'", '"…"', each) for each in spans if re.match(r"dragoman(?: |$)|--?[a-z]|/[a-z]", each)}
+    return {each for each in spans if re.match(r"dragoman(?: |$)|--?[a-z]|/[a-z]", each)}
 
 
 def _in_code(english: str, chinese: str) -> Iterator[str]:
     there, here = commands(english), commands(chinese)
-    if missing := sorted(there - here):
+    translated = {(one, other) for other in here - there for one in there - here if is_translated(one, other)}
+    if missing := sorted(there - here - {one for one, _ in translated}):
         yield f"not in Chinese: {missing}"
-    if further := sorted(here - there):
+    if further := sorted(here - there - {other for _, other in translated}):
         yield f"not in English: {further}"
 
 
