@@ -18,6 +18,7 @@ from program import Place, Service
 from terminals import terminal
 
 Serve = Callable[..., Service]
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 LINES = "".join(f"line {number}\n" for number in range(1, 61))
 
 
@@ -48,8 +49,9 @@ def sent_with(service: Service) -> list[str]:
         ('sum up @"my notes.md".', "my notes.md", "a note"),
         ("看看@笔记.md的内容", "笔记.md", "你好"),
         ("看看@calc.py:3。", "calc.py, from line 3", "line 3"),
+        ("compare @gone,@calc.py:1, please", "calc.py, from line 1", "line 1"),
     ],
-    ids=["whole", "lines", "to the end", "folder", "quoted", "no blanks", "a line, and a Chinese stop"],
+    ids=["whole", "lines", "to the end", "folder", "quoted", "no blanks", "a line, and a Chinese stop", "after a comma"],
 )
 def test_what_is_named_goes_with_the_prompt(files: Place, serve: Serve, prompt: str, shown: str, holds: str) -> None:
     service = serve("text: ok")
@@ -70,6 +72,42 @@ def test_files_go_with_the_prompt_where_there_are_mcp_servers_too(files: Place, 
     assert "Content of @harbour:chart://muscat" in json.dumps(service.requests[-1]["messages"])
 
 
+def test_names_may_follow_one_another_without_a_blank(files: Place, serve: Serve) -> None:
+    """Each goes with its prompt, with a line of its own, and is an item by its name: files, images, in the order they are named."""
+    (files.work / "图@2x.png").write_bytes(PNG)
+    service = serve("text: ok")
+    with terminal(files) as pane:
+        pane.prompt()
+        pane.ask("看@笔记.md、@图@2x.png，@calc.py:2。@没有.py也行")
+        said = pane.prompt()
+    assert [line for line in said.splitlines() if line.startswith("@")] == [
+        "@没有.py is no file here, so it was sent as it stands",
+        "@笔记.md · 1 line",
+        "@图@2x.png · image/png",
+        "@calc.py:2 · 1 line",
+    ]
+    [*_, image, _] = service.requests[-1]["messages"][-1]["content"]
+    assert image["type"] == "image"
+    items = json.loads(files.run("context", "--output-format", "json").out)["items"]
+    sizes = {item["name"]: item["tokens"] for item in items if item["kind"] == "attached"}
+    assert list(sizes) == ["@笔记.md", "@图@2x.png", "@calc.py:2"]
+    assert sizes["@图@2x.png"] > 200
+    [prompt] = [item["tokens"] for item in items if item["kind"] == "prompt"]
+    assert prompt < 100
+
+
+def test_of_what_is_too_large_a_part_is_sent_and_told(files: Place, serve: Serve) -> None:
+    (files.work / "big.txt").write_text("x\n" * 5_000)
+    (files.work / "many").mkdir()
+    for number in range(600):
+        (files.work / "many" / f"{number}.txt").touch()
+    serve("text: ok")
+    with terminal(files) as pane:
+        pane.prompt()
+        pane.ask("sum up @big.txt @many/ @big.txt:3-5 @calc.py:50-")
+        pane.expect("@big.txt · 2,000 of 5,000 lines", "@many/ · 500 of 600 entries", "@big.txt:3-5 · 3 lines", "@calc.py:50- · 11 lines")
+
+
 def test_what_is_no_file_is_left_as_it_stands(files: Place, serve: Serve) -> None:
     service = serve("text: ok")
     done = files.ask("ask ann@example.org about @dataclass, @types/node and @calk.py")
@@ -87,6 +125,7 @@ def test_what_is_no_file_is_left_as_it_stands(files: Place, serve: Serve) -> Non
         ("secret.png", "rule"),
         ("../outside.txt", "outside the workspace"),
         ("link.txt", "outside the workspace"),
+        ("link.png", "outside the workspace"),
         ("blob.bin", "binary"),
     ],
 )
@@ -97,6 +136,8 @@ def test_what_may_not_be_read_is_refused_in_words_and_nothing_is_sent(files: Pla
     (files.work / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
     (files.work.parent / "outside.txt").write_text("elsewhere")
     (files.work / "link.txt").symlink_to(files.work.parent / "outside.txt")
+    (files.work.parent / "outside.png").write_bytes(PNG)
+    (files.work / "link.png").symlink_to(files.work.parent / "outside.png")
     (files.work / "blob.bin").write_bytes(bytes(range(256)) * 8)
     service = serve("text: ok")
     done = files.ask(f"look at @{name}", "--deny", "read_file secret.*")

@@ -25,8 +25,10 @@ def test_images_and_documents_that_the_prompt_names_are_sent(place: Place, serve
     done = place.ask('what is on @shot.png? compare @"my paper.pdf" and @https://example.org/b.png, me@c.png @notes.txt')
     assert (done.code, done.out) == (0, "A ship.\n")
     assert "@notes.txt is no file here, so it was sent as it stands" in done.err
-    [*_, text, image, document, address] = asked.requests[0]["messages"][-1]["content"]
+    [*_, text, first, image, second, document, third, address] = asked.requests[0]["messages"][-1]["content"]
     assert text["text"].startswith("what is on @shot.png?")
+    names = ["--- shot.png ---", "--- my paper.pdf ---", "--- https://example.org/b.png ---"]
+    assert [part["text"].strip() for part in (first, second, third)] == names
     assert [image["type"], document["type"], address["source"]] == [
         "image",
         "document",

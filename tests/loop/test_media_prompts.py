@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from base64 import b64encode
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import dragoman as dm
-from dragoman.app.prompt_media import read_named_media
+from dragoman.app.prompt_files import attach
 from dragoman.testing import ScriptedProvider
 from dragoman.testing.loopback import Loopback
 from dragoman.values.media import MAX_MEDIA_BYTES
@@ -169,12 +170,12 @@ def test_a_prompt_names_media_by_their_paths(tmp_path: Path) -> None:
     (tmp_path / "no.gif").write_bytes(b"text")
     (tmp_path / "notes.txt").write_text("x")
     os.symlink(tmp_path / "a.png", tmp_path / "link.png")
-    with Loopback() as loopback:
-        provider = loopback.connect("gemini/gemini-3.8-flash").provider
+    with Loopback() as loopback, dm.coding_agent(loopback.connect("gemini/gemini-3.8-flash"), workspace=tmp_path) as agent:
         prompt = (
             'compare @a.png with @"b b.JPG", hear @talk.mp3! see @https://e.org/v.mp4. @link.png '
             "not @no.gif @notes.txt @gone.png @someone or me@a.png"
         )
-        media, problems = read_named_media(prompt, str(tmp_path), provider, "gemini-3.8-flash")
-    assert [part.mime for part in media] == ["image/png", "image/jpeg", "audio/mpeg", "video/mp4"], "the link is the same picture"
-    assert [problem.split()[0] for problem in problems] == ["no.gif", "gone.png"]
+        found = asyncio.run(attach(agent, prompt))
+    media = [part.mime for part in found.parts if isinstance(part, dm.Blob | dm.FileRef)]
+    assert media == ["image/png", "image/jpeg", "audio/mpeg", "video/mp4", "image/png"]
+    assert [problem.split()[0] for problem in found.problems] == ["no.gif", "gone.png"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.app.prompt_media import read_named_media
-from dragoman.testing import ScriptedProvider as Seeing
+from dragoman.app.prompt_media import read_media
+from dragoman.tools.workspace import Workspace
 from dragoman.tui import clipboard
 from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image
 from dragoman.tui.composer import MEDIA_ENDINGS
@@ -63,13 +63,13 @@ def test_the_image_in_the_clipboard_is_asked_for(
         assert asyncio.run(read_image([])) == wanted
 
 
-def test_pasted_images_are_for_the_user_alone_and_go_with_the_conversation() -> None:
+def test_pasted_images_are_for_the_user_alone_and_go_with_the_conversation(tmp_path: Path) -> None:
     pasted = PastedImages([])
     first, second = Path(pasted.keep(PNG)), Path(pasted.keep(PNG + b"x"))
     assert (first.read_bytes(), second.read_bytes()) == (PNG, PNG + b"x")
     assert first.stat().st_mode & 0o077 == first.parent.stat().st_mode & 0o077 == 0
-    media, problems = read_named_media(f"see @{first} @{second}", "/", Seeing(["ok"]), "m")
-    assert ([image.mime for image in media], problems) == (["image/png"] * 2, [])
+    elsewhere = Workspace(tmp_path)
+    assert [read_media(str(path), elsewhere).mime for path in (first, second)] == ["image/png"] * 2
     pasted.close()
     assert not first.parent.exists()
 

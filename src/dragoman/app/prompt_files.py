@@ -9,32 +9,34 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from dragoman.app.prompt_media import read_named_media
+from dragoman.app.prompt_media import is_address, local_path, read_media
 from dragoman.base import jsontext
 from dragoman.base.ids import new_session_id
 from dragoman.loop.agent import Agent
 from dragoman.loop.outside_calls import decide_outside, run_outside
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.calls import Allow, ToolOutput
+from dragoman.values.errors import InputError
 from dragoman.values.media_types import type_of_name
-from dragoman.values.messages import Attached, Content, Text, ToolCall
+from dragoman.values.messages import Attached, Blob, Content, Text, ToolCall
 from dragoman.words import say
 
 MAX_FILES = 20
 MAX_CHARS = 200_000
 """Of all that one prompt names, together."""
 
-# A name begins a word, also behind an opening bracket and between characters of languages that write no blanks.
-_WORD = re.compile(r'(?<![^\s(\[{<"\'`\u2018-\u201d\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])@(?:"([^"\n]+)"|([^\s@"][^\s"]*))')
+# A name begins a word, also behind an opening bracket and a comma, and between characters of languages that write no blanks.
+_WORD = re.compile(r'(?<![^\s(\[{<,;"\'`\u2018-\u201d\u3000-\u9fff\uac00-\ud7af\uff00-\uffef])@(?:"([^"\n]+)"|([^\s@"][^\s"]*))')
 _ENDS = ".,;:!?)]}>'`\u2019\u201d"
-_UNSPACED = re.compile("[\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff00-\uffef]")
-"""Characters of languages that write no blanks: a name may end before one."""
+_GOES_ON = re.compile("[\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff00-\uffef]|(?<=[^\\w])@")
+"""Where a name may end: before a character of a language that writes no blanks, or before the next name."""
 _MOST_ENDS = 40
 _LINES = re.compile(r"(?::|#L?)(\d{1,7})(?:(-)L?(\d{1,7})?)?\Z")
+_COUNTED = re.compile(r"(\d+)(?: of (\d+))?")
 _LOOKS_LIKE_A_FILE = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,5}\Z")
 
 
@@ -50,6 +52,8 @@ class NamedFile(msgspec.Struct, frozen=True):
     last: int = 0
     refused: str = ""
     """Why it may not be read."""
+    is_media: bool = False
+    """An image, a PDF, a sound or a video, by its name."""
 
 
 class NamedContent(msgspec.Struct):
@@ -64,57 +68,80 @@ class NamedContent(msgspec.Struct):
 
 
 async def attach(agent: Agent, text: str) -> NamedContent:
-    """Read what the text names."""
+    """Read what the text names, in the order in which it does."""
     found = NamedContent()
-    await _attach_media(agent, text, found)
     chars = 0
-    files = list(_names(agent, text, found))
-    for number, named in enumerate(files):
+    for number, named in enumerate(list(_names(agent, text, found))):
         if number >= MAX_FILES or chars >= MAX_CHARS:
             found.problems.append(say("prompt_files_too_many", name=named.name, files=MAX_FILES, chars=MAX_CHARS))
             continue
         if named.refused:
             found.problems.append(say("prompt_file_not_read", name=named.name, reason=named.refused))
             continue
-        parts = await _read(agent, named, found)
+        parts = await (_read_media(agent, named, found) if named.is_media else _read(agent, named, found))
         chars += sum(len(part.text) for part in parts if isinstance(part, Text))
         found.parts += parts
     return found
 
 
-async def _attach_media(agent: Agent, text: str, found: NamedContent) -> None:
-    workspace = agent.workspace
-    media, problems = await asyncio.to_thread(read_named_media, text, str(workspace.root), agent.provider, agent.model, workspace.may_read)
-    found.parts += media
-    found.problems += problems
-    if media:
-        are_images = all(part.mime.startswith("image/") for part in media)
-        found.attached.append(say("prompt_images_sent" if are_images else "prompt_files_sent", count=len(media)))
+async def _read_media(agent: Agent, named: NamedFile, found: NamedContent) -> list[Content]:
+    """The image, PDF, sound or video behind a line with its name, so that the model can tell several apart."""
+    try:
+        part = await asyncio.to_thread(read_media, named.name, agent.workspace)
+    except InputError as error:
+        found.problems.append(str(error))
+        return []
+    if fault := agent.provider.media_fault(part, agent.model):
+        found.problems.append(say("media_not_sent", name=named.name, reason=fault))
+        return []
+    found.attached.append(say("prompt_media_attached", name=f"@{named.name}", mime=part.mime))
+    return [Text(f"\n\n--- {named.name} ---\n", attached=Attached(f"@{named.name}", named.path)), part]
 
 
 def _names(agent: Agent, text: str, found: NamedContent) -> Iterator[NamedFile]:
     servers = agent.beside.get("mcp")
     told: set[tuple[str, int, int]] = set()
-    for quoted, plain in _WORD.findall(text):
+    at = 0
+    while (match := _WORD.search(text, at)) is not None:
+        quoted, plain = match.groups(default="")
+        at = match.end()
         if servers is not None and servers.names_resource(quoted or plain):
             continue
         named = _find(agent, quoted, plain)
-        if named is None:
-            word = quoted or plain.rstrip(_ENDS)
-            if quoted or _LOOKS_LIKE_A_FILE.search(_LINES.sub("", word)):
-                found.notices += [] if type_of_name(word) else [say("prompt_file_missing", name=word)]
-        elif not type_of_name(named.name) and (key := (named.path, named.first, named.last)) not in told:
-            told.add(key)
-            yield named
+        if named is not None:
+            at -= len(plain) - len(named.name) if plain else 0
+            if (key := (named.path, named.first, named.last)) not in told:
+                told.add(key)
+                yield named
+            continue
+        at = match.start() + 1  # another name may begin in the middle of what names nothing
+        words = _candidates(quoted, plain)
+        if media := next((word for word in words if _is_media(word)), ""):
+            yield NamedFile(media, media, is_media=True)
+        elif missing := quoted or next((word for word in words if _LOOKS_LIKE_A_FILE.search(_LINES.sub("", word))), ""):
+            found.notices.append(say("prompt_file_missing", name=missing))
+
+
+def _candidates(quoted: str, plain: str) -> list[str]:
+    """What may be the name, the longest first. The word may go on behind it: with what ends a sentence, with the next name, or with a
+    language without blanks."""
+    if quoted:
+        return [quoted]
+    ends = [match.start() for match in _GOES_ON.finditer(plain)][:_MOST_ENDS]
+    found = (each for end in (len(plain), *reversed(ends)) for each in (plain[:end], plain[:end].rstrip(_ENDS)))
+    return [word for word in dict.fromkeys(found) if word]
 
 
 def _find(agent: Agent, quoted: str, plain: str) -> NamedFile | None:
-    """What is there under that name. A word may go on behind it: with what ends a sentence, or with one of a language without blanks."""
-    ends = [match.start() for match in _UNSPACED.finditer(plain)][:_MOST_ENDS]
-    words = [quoted] if quoted else [each for end in (len(plain), *reversed(ends)) for each in (plain[:end], plain[:end].rstrip(_ENDS))]
-    for word in dict.fromkeys(words):
+    """What is there under that name."""
+    for word in _candidates(quoted, plain):
+        if _is_media(word):
+            path = word if is_address(word) else local_path(word, str(agent.workspace.root))
+            if is_address(word) or ("\0" not in path and os.path.lexists(path)):
+                return NamedFile(word, path, is_media=True)
+            continue
         ranged = _LINES.search(word)
-        if word and (named := _there(agent, word, word, 0, 0)) is not None:
+        if (named := _there(agent, word, word, 0, 0)) is not None:
             return named
         if ranged is not None:
             first = int(ranged[1])
@@ -122,6 +149,11 @@ def _find(agent: Agent, quoted: str, plain: str) -> NamedFile | None:
             if (named := _there(agent, word, word[: ranged.start()], first, last)) is not None:
                 return named
     return None
+
+
+def _is_media(word: str) -> bool:
+    """By its name, without what ends a sentence: `shot.png?` would be an address with a query."""
+    return word[-1:] not in _ENDS and bool(type_of_name(word))
 
 
 def _there(agent: Agent, name: str, path: str, first: int, last: int) -> NamedFile | None:
@@ -180,7 +212,18 @@ def _parts(agent: Agent, named: NamedFile, output: ToolOutput, found: NamedConte
     text = "\n".join(part.text for part in output.content if isinstance(part, Text)).rstrip("\n")
     head = f"{shown}, a folder" if is_folder else f"{shown}, from line {named.first}" if named.first else shown
     said = f"\n\n--- {head} ---\n{text}\n--- end of {shown} ---"
-    counted = re.match(r"\d+", output.display)
-    about = "prompt_files_sent" if parts else "prompt_folder_attached" if is_folder else "prompt_file_attached"
-    found.attached.append(say(about, name=f"@{named.name}", count=int(counted[0]) if counted and not parts else len(parts)))
+    found.attached.append(_told(named, parts, output.display, is_folder=is_folder))
     return [Text(said, attached=Attached(f"@{named.name}", named.path)), *parts]
+
+
+def _told(named: NamedFile, media: Sequence[Content], display: str, *, is_folder: bool) -> str:
+    name = f"@{named.name}"
+    if media and isinstance(media[0], Blob):
+        return say("prompt_media_attached", name=name, mime=media[0].mime)
+    counted = _COUNTED.match(display)
+    count, total = (int(number or 0) for number in counted.groups()) if counted else (0, 0)
+    kind = "folder" if is_folder else "file"
+    wanted = min(named.last or total, total) - max(named.first, 1) + 1
+    if count < wanted:
+        return say(f"prompt_{kind}_part", name=name, count=count, total=total)
+    return say(f"prompt_{kind}_attached", name=name, count=count)

@@ -1,46 +1,25 @@
 """Images, PDFs, sounds and videos that a person names in a prompt with `@`: `@shot.png`, `@"my talk.pdf"`, `@https://example.org/a.png`.
 
-Other `@` words are left as they stand.
+A drop or a paste names them by their whole path, so they may lie outside the workspace; a link inside it that leads out is not followed.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import urllib.parse
-from collections.abc import Callable, Iterator
 
-from dragoman.values.contracts import Provider
+from dragoman.base.beneath import is_inside
+from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.errors import InputError
 from dragoman.values.media import read_file
-from dragoman.values.media_types import type_of_name
 from dragoman.values.messages import Blob, FileRef
 from dragoman.words import say
 
-_WORD = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
-_ENDS = ".,;:!?)]}>'\"。，；：！？）】》”’"
-"""What ends a sentence and is no part of a name."""
 _ADDRESSES = ("https://", "http://", "gs://")
 
 
-def read_named_media(
-    text: str, workspace: str, provider: Provider, model: str, may_read: Callable[[str], bool] = lambda path: True
-) -> tuple[list[Blob | FileRef], list[str]]:
-    """What a prompt names and the model can be sent; and a sentence for each that cannot be read or sent. `may_read`: whether rules let a
-    file be read, by its real path."""
-    media: list[Blob | FileRef] = []
-    problems: list[str] = []
-    for name in _names(text):
-        try:
-            part = _read(name, workspace, may_read)
-        except InputError as error:
-            problems.append(str(error))
-            continue
-        if fault := provider.media_fault(part, model):
-            problems.append(say("media_not_sent", name=name, reason=fault))
-        elif part not in media:
-            media.append(part)
-    return media, problems
+def is_address(name: str) -> bool:
+    return name.startswith(_ADDRESSES)
 
 
 def local_path(name: str, workspace: str) -> str:
@@ -50,17 +29,18 @@ def local_path(name: str, workspace: str) -> str:
     return os.path.join(workspace, os.path.expanduser(name))
 
 
-def _names(text: str) -> Iterator[str]:
-    for quoted, plain in _WORD.findall(text):
-        name = quoted or plain.rstrip(_ENDS)
-        if type_of_name(name):
-            yield name
-
-
-def _read(name: str, workspace: str, may_read: Callable[[str], bool]) -> Blob | FileRef:
-    if name.startswith(_ADDRESSES):
+def read_media(name: str, workspace: Workspace) -> Blob | FileRef:
+    """What the name stands for. Raises InputError where it cannot or may not be read."""
+    if is_address(name):
         return FileRef.of(name)
-    path = local_path(name, workspace)
-    if os.path.isfile(path) and not may_read(os.path.realpath(path)):
+    path = local_path(name, workspace.root)
+    real = os.path.realpath(path)
+    if is_inside(os.path.normpath(path), workspace.root):
+        try:
+            workspace.resolve(real)
+        except ToolRefusal as refused:
+            if refused.error_type == "outside":
+                raise InputError(say("prompt_file_not_read", name=name, reason=say("prompt_file_outside"))) from None
+    if os.path.isfile(path) and not workspace.may_read(real):
         raise InputError(say("prompt_file_denied", name=name))
     return read_file(path, shown=name)

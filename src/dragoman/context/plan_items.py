@@ -323,13 +323,12 @@ def _group_parts(message: Message, about: About) -> Iterator[_Group]:
 
 def _user_groups(message: Message, spoken: Sequence[Part], about: About) -> Iterator[_Group]:
     text = message.text
-    attached = [part for part in spoken if isinstance(part, Text) and part.attached is not None]
-    spoken = [part for part in spoken if part not in attached] if attached else spoken
+    spoken, attached = _without_attached(spoken)
     size = _size(spoken)
     if not is_setup(about):
         yield "note" if is_note(about) else "prompt", size, _about(part_to_string(spoken, verbose=True)), "", ""
-        for part in attached:
-            yield "attached", part_tokens(part), _about(part.text), part.attached.name if part.attached else "", ""
+        for name, parts in attached:
+            yield "attached", _size(parts), _about(part_to_string(parts, verbose=True)), name, ""
         return
     memory = list(_memory_in(text))
     of_memory = [text_tokens(said) for _, said in memory]
@@ -340,6 +339,20 @@ def _user_groups(message: Message, spoken: Sequence[Part], about: About) -> Iter
         yield "skills", of_skills, _about(skills.partition("\n")[2]), "", ""
     for (name, said), each in zip(memory, of_memory, strict=True):
         yield "memory", each, _about(said), name, ""
+
+
+def _without_attached(parts: Sequence[Part]) -> tuple[list[Part], list[tuple[str, list[Part]]]]:
+    """What the person wrote, and what it brings by name: the text that says what it is, with the image or document behind it."""
+    written: list[Part] = []
+    attached: list[tuple[str, list[Part]]] = []
+    is_open = False
+    for part in parts:
+        if isinstance(part, Text):
+            is_open = part.attached is not None
+            if part.attached is not None:
+                attached.append((part.attached.name, []))
+        (attached[-1][1] if is_open else written).append(part)
+    return written, attached
 
 
 def _memory_in(text: str) -> Iterator[tuple[str, str]]:

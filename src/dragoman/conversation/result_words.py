@@ -13,6 +13,8 @@ from dragoman.words import say
 _COUNT = r"(?P<count>[\d,]+\+?)"
 _SENTENCES = {
     "results.lines": rf"{_COUNT} lines?",
+    "results.some_lines": rf"{_COUNT} of (?P<total>\d+) lines?",
+    "results.some_entries": rf"{_COUNT} of (?P<total>\d+) entr(?:y|ies)",
     "results.matches": rf"{_COUNT} match(?:es)? in (?P<files>[\d,]+\+?) files?",
     "results.files": rf"{_COUNT} files?",
     "results.files_read": rf"{_COUNT} files? read, (?P<failed>\d+) not",

@@ -80,7 +80,7 @@ class ReadFile:
             if not found.text:
                 shown, total = truncate_path(self._workspace.display_path(path)), found.total_lines
                 raise ToolRefusal(f"{shown} has only {total} lines: offset={first_line} is past its end", "out_of_range")
-            display = _format_count(found.last_line - found.first_line + 1, "line")
+            display = _format_count(found.last_line - found.first_line + 1, "line", of=found.total_lines or 0)
             return ToolOutput((Text(with_notes(found)),), display=display, saw=(path,))
 
         try:
@@ -279,10 +279,11 @@ class ListDirectory:
             raise
         if not lines:
             return ToolOutput((Text("(the directory is empty)"),), display="empty directory")
+        display = _format_count(len(lines), "entry", "entries", of=counter.count)
         if len(lines) < counter.count:
             total = f"{'more than ' if counter.count >= MAX_SCANNED else ''}{counter.count}"
             lines.append(f"[{len(lines)} of {total} entries: find others with glob]")
-        return ToolOutput((Text("\n".join(lines)),), display=_format_count(counter.count, "entry", "entries"))
+        return ToolOutput((Text("\n".join(lines)),), display=display)
 
 
 class _Counter:
@@ -335,5 +336,7 @@ def read_intent(workspace: Workspace, tool: str, path: str) -> Intent:
         return Intent(title=f"{tool} {truncate_path(escape_name(path))}", problem=refused.message)
 
 
-def _format_count(count: int, one: str, many: str = "") -> str:
+def _format_count(count: int, one: str, many: str = "", *, of: int = 0) -> str:
+    if of > count:
+        return f"{count} of {_format_count(of, one, many)}"
     return f"{count} {one if count == 1 else many or one + 's'}"

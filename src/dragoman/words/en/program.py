@@ -194,9 +194,10 @@ TEXTS = {
     "cannot_write": "dragoman: cannot write standard output: {reason}",
     "media_not_sent": "{name} was not sent: {reason}",
     # --- what a prompt names with @
-    "prompt_images_sent": "{count:image is|images are} sent with it",
-    "prompt_files_sent": "{count:file is|files are} sent with it",
+    "prompt_media_attached": "{name} · {mime}",
     "prompt_file_attached": "{name} · {count:line|lines}",
+    "prompt_file_part": "{name} · {count:,} of {total:line|lines}",
+    "prompt_folder_part": "{name} · {count:,} of {total:entry|entries}",
     "prompt_folder_attached": "{name} · {count:entry|entries}",
     "prompt_file_missing": "@{name} is no file here, so it was sent as it stands",
     "prompt_file_not_read": "@{name} was not sent: {reason}",

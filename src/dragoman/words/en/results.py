@@ -3,6 +3,8 @@ languages, so those with a count need no forms."""
 
 TEXTS = {
     "results.lines": "lines: {count}",
+    "results.some_lines": "lines: {count} of {total}",
+    "results.some_entries": "entries: {count} of {total}",
     "results.matches": "matches: {count}, in files: {files}",
     "results.files": "files: {count}",
     "results.files_read": "files read: {count}, not read: {failed}",

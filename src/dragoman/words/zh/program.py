@@ -186,9 +186,10 @@ TEXTS = {
     "file_not_used": "未使用 {place}：{reason}。请修正该文件，或将其删除。",
     "media_not_sent": "{name} 未发送：{reason}",
     # --- what a prompt names with @
-    "prompt_images_sent": "随附 {count} 张图片",
-    "prompt_files_sent": "随附 {count} 个文件",
+    "prompt_media_attached": "{name} · {mime}",
     "prompt_file_attached": "{name} · {count:,} 行",
+    "prompt_file_part": "{name} · 共 {total:,} 行，附带 {count:,} 行",
+    "prompt_folder_part": "{name} · 共 {total:,} 项，附带 {count:,} 项",
     "prompt_folder_attached": "{name} · {count:,} 项",
     "prompt_file_missing": "这里没有文件 @{name}，已按原文发送",
     "prompt_file_not_read": "@{name} 未发送：{reason}",

@@ -2,6 +2,8 @@
 
 TEXTS = {
     "results.lines": "{count} 行",
+    "results.some_lines": "{total} 行中的 {count} 行",
+    "results.some_entries": "{total} 项中的 {count} 项",
     "results.matches": "{files} 个文件中有 {count} 处匹配",
     "results.files": "{count} 个文件",
     "results.files_read": "已读取 {count} 个文件，{failed} 个未读取",
