@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from dragoman.app.asking import question_rows
 from dragoman.app.ways_in import KEY_PAGES, service_of_key
+from dragoman.base.graphemes import width
 from dragoman.providers.catalog import builtin_catalog, needs_only_a_key
 from program import Place, service
 from terminals import tmux
@@ -82,6 +84,40 @@ def test_a_key_that_is_typed_where_a_letter_is_asked_for_never_becomes_part_of_a
         pane.expect("stored the key of anthropic")
         pane.expect("Ask, / for")
         assert pane.screen().rpartition("Dragoman 0")[2].count(KEY) == 0
+
+
+@pytest.mark.usefixtures("with_tmux")
+def test_what_is_no_answer_leads_nowhere(place: Place) -> None:
+    """Esc before a letter, a number outside the list, Ctrl-C where a key is asked for: the ways stay open, the prompt stays empty."""
+    with tmux(place, size=(40, 90), model="") as pane:
+        pane.expect(QUESTION)
+        pane.keys("Escape")
+        pane.type("s")
+        pane.keys("Enter")
+        pane.expect("b back (Enter: b):")
+        pane.type("99")
+        pane.keys("Enter")
+        pane.expect("99 is not in the list: a number from 1 to 13, or a name.")
+        pane.expect("b back (Enter: b):", count=2)
+        pane.type("2")
+        pane.keys("Enter")
+        pane.expect("Key for Anthropic")
+        pane.keys("C-c")
+        pane.expect(QUESTION, count=2)
+        pane.type(KEY)
+        pane.keys("Enter")
+        pane.expect("Ask, / for")
+        assert "is kept for the next prompt" not in pane.screen()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_letter_and_what_it_means_are_never_parted(columns: int) -> None:
+    text = "Download a model of half a billion parameters into the folder ~/.cache/weights?   y yes, get it   n no, thanks   ? why"
+    rows = question_rows(text, columns)
+    assert all(width(row) <= columns for row in rows)
+    assert " ".join(" ".join(rows).split()) == " ".join(text.split())
+    for answer in ("y yes, get it", "n no, thanks", "? why"):
+        assert any(answer in row for row in rows), rows
 
 
 @pytest.mark.usefixtures("with_tmux")

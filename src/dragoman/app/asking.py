@@ -6,6 +6,7 @@ In the first frame of a conversation the same questions are asked with one key (
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import sys
@@ -14,13 +15,18 @@ from typing import NamedTuple, TextIO
 
 from dragoman.app.answers import QUIET_S, apply_erasing
 from dragoman.app.console import raising_ctrl_c
+from dragoman.base.graphemes import width
 from dragoman.base.wrapping import columns_of, wrap_line
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
 PASTE_S = 0.04
 """Lines that arrive faster than this were pasted."""
+_GAP = "   "
+"""Between a question and its letters."""
 _LEAVES = "\x04"
+_KEYS_WITHOUT_TEXT = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Z])?")
+"""Esc, arrows and the like, which a terminal in its usual mode takes for text."""
 
 
 class FirstQuestion(NamedTuple):
@@ -72,19 +78,22 @@ class LineQuestions:
 
     def _ask_once(self, screen: TextIO, question: FirstQuestion) -> str:
         """Empty: asked again."""
-        write_to(screen, screen_text(question.text, screen))
-        if ahead := read_ahead():
+        asked = question_rows(question.text, columns_of(screen))
+        write_to(screen, _encodable("\n".join(asked), screen))
+        if ahead := _KEYS_WITHOUT_TEXT.sub("", read_ahead()):
             if _LEAVES in ahead:
                 raise EOFError
             if question.takes is not None and question.takes(ahead.strip()):
                 return ahead.strip()
             self._keep(screen, ahead)
             return ""
-        write_to(screen, say("question_default", key=question.marked))
+        default = say("question_default", key=question.marked)
+        write_to(screen, default if _fits(asked[-1] + default, columns_of(screen)) else f"\n  {default.lstrip()}")
         said = read_typed()
         if not said:
             write_to(screen, "\n")
             raise EOFError
+        said = _KEYS_WITHOUT_TEXT.sub("", said)
         answer = {"yes": "y", "no": "n", "": question.marked}.get(said.strip().lower(), said.strip().lower())
         if answer not in question.keys and question.takes is not None and question.takes(said.strip()):
             return said.strip()
@@ -115,8 +124,30 @@ def confirm(question: str, ask: Ask | None) -> None:
 
 def screen_text(text: str, screen: TextIO) -> str:
     """Broken between words; no symbol that needs more than ASCII stands in these sentences but in the names of files."""
-    hang = len(text) - len(text.lstrip()) + 2
-    wrapped = "\n".join(wrap_line(text, columns_of(screen), hang=hang))
+    return _encodable("\n".join(wrap_line(text, columns_of(screen), hang=_hang(text))), screen)
+
+
+def question_rows(text: str, columns: int) -> list[str]:
+    """The question, and behind it each letter with what it means, which are never parted."""
+    question, *answers = text.split(_GAP)
+    rows = wrap_line(question, columns, hang=_hang(text))
+    for answer in answers:
+        if _fits(rows[-1] + _GAP + answer, columns):
+            rows[-1] += _GAP + answer
+        else:
+            rows += wrap_line(" " * _hang(text) + answer, columns, hang=_hang(text))
+    return rows
+
+
+def _hang(text: str) -> int:
+    return len(text) - len(text.lstrip()) + 2
+
+
+def _fits(row: str, columns: int) -> bool:
+    return not columns or width(row) <= columns
+
+
+def _encodable(wrapped: str, screen: TextIO) -> str:
     encoding = screen.encoding or "ascii"
     return wrapped.encode(encoding, "backslashreplace").decode(encoding)
 

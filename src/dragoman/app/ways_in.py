@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.app.asking import Ask, FirstQuestion, question_terminal
 from dragoman.app.choice import LOCAL, local_choice, no_model_error, running_servers
+from dragoman.app.console import raising_ctrl_c
 from dragoman.app.keys import key_source, stored_keys
 from dragoman.app.setup import Choice, Setup
 from dragoman.base.places import shorten_home
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 KEY_PAGES = {
     "anthropic": "https://console.anthropic.com/settings/keys",
     "openai": "https://platform.openai.com/api-keys",
+    "responses": "https://platform.openai.com/api-keys",
     "gemini": "https://aistudio.google.com/apikey",
     "openrouter": "https://openrouter.ai/settings/keys",
     "deepseek": "https://platform.deepseek.com/api_keys",
@@ -110,10 +112,8 @@ class WaysIn:
             ("m", say("ways_model"), self._about_small_model()),
             ("q", say("ways_leave"), ""),
         )
-        from dragoman.base.graphemes import width
-
-        most = max(width(title) for _, title, _ in rows)
-        lines = [f"  {key}  {title}{' ' * (most - width(title) + 2)}{about}".rstrip() for key, title, about in rows]
+        titles = _padded([title for _, title, _ in rows])
+        lines = [f"  {key}  {title}  {about}".rstrip() for title, (key, _, about) in zip(titles, rows, strict=True)]
         return (say("ways_intro"), "", *lines, "")
 
     def _about_small_model(self) -> str:
@@ -130,7 +130,9 @@ class WaysIn:
         return self._take_key(_read_hidden(say("ways_paste")))
 
     def _choose_service(self) -> tuple[Choice, tuple[str, ...]] | None:
-        rows = [f"  {number:>2}  {self._title_and_page(row)}" for number, row in enumerate(self._services, 1)]
+        titles = _padded([row.title or row.name for row in self._services])
+        pages = [KEY_PAGES.get(row.name, "") for row in self._services]
+        rows = [f"  {number:>2}  {title}  {page}".rstrip() for number, (title, page) in enumerate(zip(titles, pages, strict=True), 1)]
         return self._ask_key_of(self._pick(self._services, (*rows, "")))
 
     def _find_server(self) -> tuple[Choice, tuple[str, ...]] | None:
@@ -193,15 +195,13 @@ class WaysIn:
             begins = begins or [row for row in rows if len(wanted) > 1 and wanted in f"{row.name} {row.title}".lower()]
             return begins[0] if begins else None
 
-        def is_known(said: str) -> bool:
-            return found(said) is not None
-
-        question = FirstQuestion(intro, say("ways_which_service"), {"b": ""}, "", "b", takes=is_known)
-        said = self._ask(question)
-        return None if said in ("", "b") else found(said)
-
-    def _title_and_page(self, row: Deployment) -> str:
-        return f"{row.title or row.name}  {KEY_PAGES.get(row.name, '')}".rstrip()
+        question = FirstQuestion(intro, say("ways_which_service"), {"b": ""}, "", "b", takes=_is_one_word)
+        while (said := self._ask(question)) not in ("", "b"):
+            if (row := found(said)) is not None:
+                return row
+            self._tell(say("ways_no_such_service", said=said, count=len(rows)))
+            question = question._replace(intro=())
+        return None
 
     def _tell(self, text: str) -> None:
         screen = question_terminal()
@@ -227,9 +227,25 @@ def _looks_like_key(said: str) -> bool:
 
 
 def _read_hidden(prompt: str) -> str:
-    """Nothing that is typed is shown. Raises EOFError."""
+    """Nothing that is typed is shown. Raises EOFError, also for Ctrl-C, which leads back."""
     from getpass import getpass
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise EOFError
-    return getpass(prompt)
+    try:
+        with raising_ctrl_c():
+            return getpass(prompt)
+    except KeyboardInterrupt:
+        raise EOFError from None
+
+
+def _is_one_word(said: str) -> bool:
+    """A number or a name; a sentence is kept for the prompt."""
+    return len(said.split()) == 1
+
+
+def _padded(titles: Sequence[str]) -> list[str]:
+    from dragoman.base.graphemes import width
+
+    most = max(map(width, titles))
+    return [title + " " * (most - width(title)) for title in titles]

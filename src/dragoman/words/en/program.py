@@ -115,6 +115,7 @@ TEXTS = {
     "names a model.",
     "ways_paste": "Paste the key (it is not shown; Enter alone goes back): ",
     "ways_whose_key": "Several services have keys that begin like this. Whose is it?",
+    "ways_no_such_service": "{said} is not in the list: a number from 1 to {count}, or a name.",
     "ways_which_service": "Number or name   b back",
     "ways_no_server": "No server answers yet (Ollama at 127.0.0.1:11434, LM Studio at 1234, llama.cpp at 8080, vLLM at 8000; a "
     "variable such as OLLAMA_BASE_URL names another address). Start one with a model in it, then press o again.",

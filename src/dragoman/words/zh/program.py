@@ -109,6 +109,7 @@ TEXTS = {
     "在脚本中可以用环境变量（GEMINI_API_KEY、ANTHROPIC_API_KEY、OPENAI_API_KEY 等），或 dragoman auth add 服务名；用 -m 指定模型。",
     "ways_paste": "请粘贴密钥（不会显示；直接按 Enter 返回）：",
     "ways_whose_key": "有几个服务的密钥都这样开头。这是哪一个的？",
+    "ways_no_such_service": "列表中没有 {said}：请输入 1 到 {count} 之间的编号，或名称。",
     "ways_which_service": "输入编号或名称   b 返回",
     "ways_no_server": "还没有服务器应答（Ollama 在 127.0.0.1:11434，LM Studio 在 1234，llama.cpp 在 8080，vLLM 在 8000；"
     "OLLAMA_BASE_URL 等变量可以指定其他地址）。请启动一个带有模型的服务器，然后再按 o。",
