@@ -204,7 +204,7 @@ CHINESE_HELP["auth"] = """\
        dragoman auth remove SERVICE           删除保存的密钥
 
 SERVICE 是 dragoman models 列出的部署：gemini、anthropic、openai，或您自己的部署。密钥保存在系统的密钥环中
-（需要可选组件 keyring，在克隆中运行 pip install '.[keyring]'），没有密钥环时保存在只有您能读取的文件中；
+（需要附加组件 keyring，在克隆中运行 pip install '.[keyring]'），没有密钥环时保存在只有您能读取的文件中；
 add 会说明是哪一种。密钥从不显示，也从不从命令行读取，因为其他程序能看到命令行。
 
 环境变量优先于保存的密钥。
@@ -333,7 +333,7 @@ CHINESE_HELP["context"] = """\
        dragoman context compress [SESSION]       现在总结较早的消息
        dragoman context prune [SESSION]          现在移除所有过时的结果
        dragoman context drop ENTRY [SESSION]     移除一个结果；ENTRY 是它在表中的编号
-       dragoman context keep ENTRY [SESSION]     保留一个结果，清理和压缩都不动它
+       dragoman context keep ENTRY [SESSION]     保留一个结果，移除和总结都不动它
        dragoman context undo ENTRY [SESSION]     撤销上述选择
 
 SESSION 是 latest（默认），或 dragoman sessions 显示的 ID。

@@ -20,7 +20,7 @@ TEXTS = {
     "acp.not_open": "会话 {id} 尚未打开：请先加载或恢复它",
     "acp.no_such_option": "没有选项 {name!r}（可用：{known}）",
     "acp.option_model": "模型",
-    "acp.option_mode": "审批",
+    "acp.option_mode": "批准方式",
     "acp.option_effort": "思考",
     "acp.effort_unset": "由模型自行决定",
     "acp.unknown_block": "提示中不能有类型为 {type!r} 的内容块",

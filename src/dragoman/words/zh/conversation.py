@@ -170,6 +170,6 @@ Enter, m         等待重试时：立即重试；换一个模型""",
     "conversation.session_held": "这里的对话固定在它的会话中；请另开一个对话",
     "conversation.fault": "Dragoman 自身的错误：{reason}",
     "conversation.closed": "这个对话已关闭；请重新打开它再继续",
-    "conversation.no_such_prompt": "没有这个等待中的提示词：它已经发送，或已被撤回",
-    "conversation.nothing_to_send": "没有可发送的内容，请先输入提示词",
+    "conversation.no_such_prompt": "没有这条等待中的提示：它已经发送，或已被撤回",
+    "conversation.nothing_to_send": "没有可发送的内容，请先输入提示",
 }

@@ -153,7 +153,7 @@ TEXTS = {
     "loop.thinking_not_off": "settings.thinking = off：{model} 不能不思考，已请它尽量少思考",
     "loop.other_effort": "settings.thinking = {effort} 以下一个更强的级别发送：{model} 接受 {efforts}",
     "loop.thinking_on_or_off": "settings.thinking = {effort} 作为开启发送：{model} 只能设为思考或不思考",
-    "loop.no_think_not_sent": "提示词中不加 {words}：{model} 的服务有自己的思考设置",
+    "loop.no_think_not_sent": "提示中不加 {words}：{model} 的服务有自己的思考设置",
     # --- summaries
     "loop.not_long_enough": "还不够长",
     "loop.nothing_to_sum_up": "还没有可总结的内容",

@@ -112,7 +112,7 @@ TEXTS = {
     "sessions.left_fields": "Dragoman 不记录的字段：{names}",
     "sessions.left_not_json": "不是 JSON 的行",
     "sessions.left_duplicate": "重复的行",
-    "sessions.left_sidechain": "子 agent 的消息（sidechain）",
+    "sessions.left_sidechain": "子代理的消息（sidechain）",
     "sessions.left_line": "{kind} 类的行",
     "sessions.left_line_detail": "{kind} 类的行（{detail}）",
     "sessions.left_unknown_line": "未知类型的行",

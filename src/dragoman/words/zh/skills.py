@@ -24,11 +24,11 @@ TEXTS = {
     "skills.no_name": "它没有可用的名称：请用字母、数字、- _ .，最多 64 个字符",
     "skills.no_description": "它没有说明：请在前言中加一行 `description: …`",
     "skills.command_name": "命令不能这样命名：文件及其文件夹的名称请用字母、数字、- _ .",
-    "skills.empty_command": "它没有提示词",
+    "skills.empty_command": "它没有提示",
     "skills.no_prompt": "它没有文本 `prompt`",
     "skills.plugin_gone": "插件列为已安装，但其文件夹已不存在",
     # --- carrying one out
-    "skills.prompt_too_long": "此命令的提示词超过 {most} 个字符",
+    "skills.prompt_too_long": "此命令的提示超过 {most} 个字符",
     "skills.runs": "$ {command}",
     "skills.not_run": "未运行：{command}（{reason}）",
     "skills.model_not_used": "未使用命令指定的模型 {name}，仍用 {now}：{reason}",
