@@ -157,8 +157,12 @@ install-check: $(DEV) ## Build the wheel and install it with pip, pipx and uv as
 release-check: $(DEV) ## Build what would be published, check it, and install it from an index on this machine with every Python found here
 	$(BIN)/python -m checks.release
 
-docs: $(DEV) ## Write the parts of pages anew that are made of the source: commands, events, entries, errors, services and others
-	$(BIN)/python -m checks.marked $(ARGS)
+docs: $(DEV) ## Write the parts of pages anew that are made of the source: commands, settings, events, entries, errors, services, files
+	$(BIN)/python -m checks.marked
+	$(BIN)/python -m checks.commands
+	$(BIN)/python -m checks.configuration
+	$(BIN)/python -m checks.defaults
+	$(BIN)/python -m checks.files
 
 SITE := $(VENV)/.ready-site
 

@@ -21,6 +21,8 @@ DOCS = ROOT / "docs"
 PAGES = ROOT / "build" / "site-pages"
 REPOSITORY = os.environ.get("DRAGOMAN_REPOSITORY", "")
 """The address below which files of the repository are shown. Without one, a link to a file that is no page is just its words."""
+INDEX = "pages"
+"""What the list of all pages (docs/README.md) is called on the site, whose first page is the README at the top."""
 FALLS_BACK = "> 本页尚无中文版，以下为英文原文。\n\n"
 
 
@@ -55,6 +57,8 @@ def make_pages() -> int:
 
 def put(name: Path, page: Path) -> None:
     """A page where it stands in docs/; a Chinese one at the same place under zh/, with the English one until there is a Chinese."""
+    if name.stem.partition(".")[0] == "README" and not name.parent.parts:
+        name = Path(name.name.replace("README", INDEX))
     if page.suffix != ".md":
         for folder in (PAGES, PAGES / "zh"):
             target = folder / name
@@ -105,6 +109,8 @@ def placed(source: Path) -> Path:
 
 def site_path(found: Path, *, is_chinese: bool) -> Path:
     name = placed(found)
+    if found.parent == Path("docs") and found.stem.partition(".")[0] == "README":
+        return Path("zh" if name.name.endswith(".zh-CN.md") else "", f"{INDEX}.md")
     if str(name) == "README.zh-CN.md":
         return Path("zh/index.md")
     if str(name) == "README.md":

@@ -32,6 +32,8 @@ def test_every_link_of_the_site_leads_somewhere(pages: Path) -> None:
 
 def test_every_page_and_public_module_is_there_in_both_languages(pages: Path) -> None:
     for page in (each.relative_to(site.DOCS) for each in site.DOCS.rglob("*.md")):
+        if page.name.startswith("README") and not page.parent.parts:
+            page = Path(page.name.replace("README", site.INDEX))
         is_chinese = page.name.endswith(".zh-CN.md")
         assert (pages / "zh" / site.chinese_name(page) if is_chinese else pages / page).is_file(), page
         if not is_chinese and "decisions" not in page.parts:
