@@ -210,12 +210,8 @@ WITHOUT_TWINS_YET = {
     "docs/configure/secrets.md",
     "docs/configure/security.md",
     "docs/use/browser.md",
-    "docs/use/check-a-service.md",
     "docs/use/context.md",
-    "docs/use/conversation.md",
     "docs/use/editors.md",
-    "docs/use/export.md",
-    "docs/use/first-message.md",
     "docs/use/web.md",
 }
 """Pages that are to be in Chinese too and are not. This list gets shorter only."""
