@@ -214,3 +214,41 @@ def test_harbor_folders_are_tasks(place: Place, serve: Callable[..., Service]) -
     assert {row["task"]: row["outcome"] for row in results(place, "set")} == {"good": "passed", "bad": "failed"}
     (place.work / "set" / "good" / "environment" / "Dockerfile").write_text("FROM debian\nRUN apt-get install x\n")
     place.run("fleet", "run", "set", "--model", MODEL, "--name", "other").complaint(42, "good", "RUN", "Harbor")
+
+
+def make_repository(folder: Path, *, commit: bool = True) -> None:
+    folder.mkdir(parents=True)
+    git = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (folder / "a.txt").write_text("a\n")
+    (folder / ".gitattributes").write_text("*.txt filter=evil\n")
+    if commit:
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-qm", "first"], check=True)
+
+
+def test_a_repository_inside_the_copy_runs_nothing_and_hides_nothing(tmp_path: Path) -> None:
+    """Git asks a repository inside another one whether it has changed, and runs what that one configures, in no sandbox."""
+    copy, ran = tmp_path / "copy", tmp_path / "ran"
+    for path in ("vendored", "vendored/inner", "at work/é", "ignored/too"):
+        make_repository(copy / path)
+    make_repository(copy / "empty", commit=False)
+    (copy / ".gitignore").write_text("ignored/\n")
+    (copy / "elsewhere").mkdir()
+    make_repository(tmp_path / "outside")
+    (copy / "elsewhere" / ".git").write_text(f"gitdir: {tmp_path / 'outside' / '.git'}\n")
+    (copy / "link").symlink_to(tmp_path / "outside")
+    for config in [*copy.rglob(".git/config"), tmp_path / "outside" / ".git" / "config"]:
+        for name, value in (("filter.evil.clean", f"touch {ran}; cat"), ("core.fsmonitor", f"touch {ran}")):
+            subprocess.run(["git", "config", "--file", str(config), name, value], check=True)
+    snapshot = Snapshot(str(copy), str(tmp_path / "snapshot"))
+    assert snapshot.diff() == b""
+    for path in ("vendored", "vendored/inner", "at work/é", "ignored/too", "empty"):
+        (copy / path / "a.txt").write_text("b\n")  # as long as before: git has to look into the file
+    make_repository(copy / "made")
+    patch = snapshot.diff().decode()
+    assert not ran.exists()
+    told = [line.removeprefix("+++ ").strip() for line in patch.splitlines() if line.startswith("+++ ")]
+    changed = ["empty/a.txt", "made/.gitattributes", "made/a.txt", "vendored/a.txt", "vendored/inner/a.txt"]
+    assert told == [r'"b/at work/\303\251/a.txt"', *(f"b/{path}" for path in changed)]
+    assert "Subproject" not in patch

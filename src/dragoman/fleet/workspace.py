@@ -11,7 +11,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from dragoman.base.beneath import open_directory
@@ -201,17 +201,17 @@ def find_repository(url: str) -> None:
     run_git(["ls-remote", "--quiet", "--", url, "HEAD"], timeout_s=60.0)
 
 
-def run_git(arguments: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = GIT_S) -> bytes:
-    """What git prints. Raises InputError with its complaint."""
+def run_git(
+    arguments: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = GIT_S, given: bytes = b"", also_fine: int = 0
+) -> bytes:
+    """What git prints. Raises InputError with its complaint, unless its exit code is 0 or `also_fine`."""
     around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name == "GIT_SSH_COMMAND"}
     around |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
     try:
-        done = subprocess.run(
-            [*_GIT, *arguments], capture_output=True, stdin=subprocess.DEVNULL, env=around, timeout=timeout_s, check=False
-        )
+        done = subprocess.run([*_GIT, *arguments], capture_output=True, input=given, env=around, timeout=timeout_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(say("fleet.git_failed", reason=error)) from error
-    if done.returncode:
+    if done.returncode not in (0, also_fine):
         complaint = done.stderr.decode("utf-8", "replace").strip() or f"{arguments[0]}: {done.returncode}"
         raise InputError(say("fleet.git_failed", reason=complaint[-500:]))
     return done.stdout
@@ -236,9 +236,55 @@ class Snapshot:
         return self._git("diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", self._tree, now) if now != self._tree else b""
 
     def _write_tree(self) -> str:
-        self._git("add", "--all", "--", ".")
-        return self._git("write-tree").decode().strip()
+        """The tree of the copy as it is now. Repositories inside it are taken as what they are on disk, folders of files: git would run
+        their own configuration to find out whether they have changed."""
+        inner = self._inner_repositories()
+        trees = {path: self._tree_of(path, [each for each in inner if each != path]) for path in ("", *inner)}
+        if not inner:
+            return trees[""]
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self._folder, "together"))
+        for path, tree in trees.items():
+            self._git("read-tree", *([f"--prefix={path}/"] if path else []), tree, index="together")
+        return self._git("write-tree", index="together").decode().strip()
 
-    def _git(self, *arguments: str) -> bytes:
+    def _tree_of(self, path: str, left_out: Sequence[str]) -> str:
+        """The tree of a folder of the copy, without what another tree has."""
+        index = f"index-{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}"
+        prefix = f"{path}/" if path else ""
+        excluded = [f":(exclude,literal){each[len(prefix) :]}" for each in left_out if each.startswith(prefix)]
+        named = ["--pathspec-from-file=-", "--pathspec-file-nul"] if excluded else ["--", "."]
+        wanted = b"\0".join(os.fsencode(each) for each in (":/", *excluded)) if excluded else b""
+        self._git("add", "--all", *named, index=index, within=path, given=wanted)
+        return self._git("write-tree", index=index).decode().strip()
+
+    def _inner_repositories(self) -> list[str]:
+        """The folders below the copy that hold a `.git`, whatever that is, but those that are to be ignored: outer ones first."""
+        if not (found := [path for path in _folders_with_git(self._copy) if path]):
+            return []
+        given = b"".join(os.fsencode(f"{path}\0") for path in found)
+        ignored = self._git("check-ignore", "--no-index", "-z", "--stdin", given=given, also_fine=1)
+        return sorted(set(found) - {os.fsdecode(path) for path in ignored.split(b"\0")})
+
+    def _git(self, *arguments: str, index: str = "index", within: str = "", given: bytes = b"", also_fine: int = 0) -> bytes:
         own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(self._copy)}
-        return run_git([f"--git-dir={self._folder}", f"--work-tree={self._copy}", "-C", self._copy, *arguments], own)
+        own["GIT_INDEX_FILE"] = os.path.join(self._folder, index)
+        tree = os.path.join(self._copy, within) if within else self._copy
+        words = [f"--git-dir={self._folder}", f"--work-tree={tree}", "-C", tree, *arguments]
+        return run_git(words, own, given=given, also_fine=also_fine)
+
+
+def _folders_with_git(copy: str) -> Iterator[str]:
+    """Paths in the copy, found without following a link."""
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(os.path.join(copy, folder)) as found:
+                entries = list(found)
+        except OSError:  # closed to us: so it is to git
+            continue
+        if any(entry.name.lower() == ".git" for entry in entries):
+            yield folder
+        inner = (entry.name for entry in entries if entry.name.lower() != ".git" and entry.is_dir(follow_symlinks=False))
+        waiting += [os.path.join(folder, name) for name in inner]
