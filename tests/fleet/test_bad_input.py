@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +63,7 @@ def test_nothing_is_no_fleet(tmp_path: Any) -> None:
         ([task("one", model="gemini/gemini-3.8-flash")], [], ["line 1", "GEMINI_API_KEY"]),
         ([task("one", workspace={"git": "nowhere.git"})], [], ["line 1", "nowhere.git"]),
         ([task("one")], ["--on", "mars"], ["mars", "local"]),
+        ([task("one")], ["--on", "ray"], ["Ray is not installed", "`ray`"]),
         ([task("one")], ["--name", "../x"], ["--name"]),
         ([task("one")], ["--budget-usd", "-1"], ["--budget-usd"]),
         ([task("one")], ["--workers", "0"], ["--workers"]),
@@ -71,13 +74,60 @@ def test_what_is_missing_is_found_before_anything_starts(
     place: Place, serve: Callable[..., Service], lines: list[dict[str, Any]], arguments: list[str], words: list[str]
 ) -> None:
     service = serve(answer_by_task)
-    place.more_env = {"GEMINI_API_KEY": ""}
+    copies = place.home / "copies"
+    copies.mkdir()
+    place.more_env = {"GEMINI_API_KEY": "", "TMPDIR": str(copies)}
     write_tasks(place, lines)
     complaint = run_fleet(place, *arguments).complaint(42)
     for word in words:
         assert word in complaint
     assert not service.requests
-    assert not fleet_files(place).joinpath("journal.jsonl").exists() or not fleet_files(place).joinpath("journal.jsonl").stat().st_size
+    assert not (place.work / "fleet").exists(), "what was not started cannot be in the way of another try"
+    assert not list(copies.iterdir())
+
+
+@pytest.mark.parametrize("action", [["resume", "tasks"], ["retry", "tasks", "--failed"]])
+def test_what_is_gone_at_a_resume_is_found_before_anything_starts(place: Place, serve: Callable[..., Service], action: list[str]) -> None:
+    """After a reboot the key may not be in the environment: then each task that was left would fail by itself, for good."""
+    service = serve(answer_by_task)
+    (place.work / "repo").mkdir()
+    write_tasks(place, [task("one"), task("two", workspace="repo"), task("three")])
+    assert run_fleet(place, "--budget-usd", "0.03", "--workers", "1").code == 60
+    before, asked = (fleet_files(place) / "journal.jsonl").read_bytes(), len(service.requests)
+    more = [*action, "--budget-usd", "9"]
+    place.run("fleet", *more, env={"ANTHROPIC_API_KEY": ""}).complaint(42, "task two", "ANTHROPIC_API_KEY")
+    (place.work / "repo").rename(place.work / "moved")
+    place.run("fleet", *more).complaint(42, "task two", "repo", "does not exist")
+    assert ((fleet_files(place) / "journal.jsonl").read_bytes(), len(service.requests)) == (before, asked)
+    (place.work / "moved").rename(place.work / "repo")
+    assert place.run("fleet", *more).code == 0
+    assert place.run("fleet", "resume", "tasks", env={"ANTHROPIC_API_KEY": ""}).code == 0  # all is done: nothing is needed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits another process")
+def test_a_disk_that_gets_full_is_told_and_a_resume_goes_on(place: Place, serve: Callable[..., Service]) -> None:
+    import resource
+
+    is_full = threading.Event()
+
+    def choose(request: Any) -> Any:
+        is_full.wait(60)
+        return answer_by_task(request)
+
+    service = serve(choose)
+    write_tasks(place, [task("one"), task("two"), task("three")])
+    process = place.start("fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", "1")
+    service.expect(1)
+    size = (fleet_files(place) / "journal.jsonl").stat().st_size
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size + 10, size + 10))  # part of the next line is written
+    is_full.set()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 42, (out, err)
+    assert b"stopped: File too large. Go on with: dragoman fleet resume tasks" in err
+    assert len(err.splitlines()) == 1
+    asked = len(service.requests)
+    assert place.run("fleet", "resume", "tasks").code == 0
+    assert len(service.requests) == asked + 6, "what was done was done again"
 
 
 def test_another_input_does_not_resume(place: Place, serve: Callable[..., Service]) -> None:

@@ -151,6 +151,7 @@ def test_the_budget_holds_for_the_whole_fleet(place: Place, serve: Callable[...,
     assert 0.1 <= spent <= 0.1 + 2 * ONE_REQUEST_USD
     asked = len(service.requests)
     assert place.run("fleet", "resume", "tasks", "--budget-usd", "0.1").code == 60
+    assert place.run("fleet", "resume", "tasks").code == 60  # a crash does not lift it, nor does whoever comes after it
     assert len(service.requests) == asked  # spent is spent
     assert place.run("fleet", "resume", "tasks", "--budget-usd", "9").code == 0
     assert {row["outcome"] for row in results(place)} == {"passed"}

@@ -6,8 +6,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import nullcontext, suppress
+
+import msgspec
 
 from dragoman import __version__
 from dragoman.app.options import Options
@@ -16,7 +18,7 @@ from dragoman.base.private import make_directory
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, new_fleet_id, open_fleet
 from dragoman.fleet.harbor_tasks import is_harbor_folder, read_harbor_tasks
-from dragoman.fleet.journal import FleetJournal, Reopened
+from dragoman.fleet.journal import BudgetSet, FleetJournal, Reopened, last_budget
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
 from dragoman.fleet.needs import Needs
@@ -25,9 +27,9 @@ from dragoman.fleet.placement import LocalPool, Placement
 from dragoman.fleet.report import write_results
 from dragoman.fleet.supervisor import FleetSupervisor, scratch_of
 from dragoman.fleet.table import onlooker_for
-from dragoman.fleet.task import TaskTemplate, read_tasks
+from dragoman.fleet.task import TaskTemplate, read_tasks, require_workspace
 from dragoman.policy.sandbox.cache_removal import remove_tree
-from dragoman.values.errors import InputError
+from dragoman.values.errors import DragomanError, InputError
 from dragoman.words import say
 
 MOST_TEMPLATE_BYTES = 1_000_000
@@ -53,7 +55,7 @@ def run_fleet(options: Options) -> int:
     try:
         return actions[name](options)
     except OSError as error:
-        raise InputError(say("fleet.disk", path=error.filename or "", reason=error.strerror or error)) from error
+        raise InputError(say("fleet.disk", path=error.filename or "fleet", reason=error.strerror or error)) from error
 
 
 # --- running ------------------------------------------------------------------------------------------------------------------------
@@ -97,12 +99,20 @@ def start(options: Options) -> int:
         with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
             tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
             fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
-    return supervise(fleet, options)
+    try:
+        return supervise(fleet, options)
+    except InputError:  # there is no such place: nothing was started, and nothing is left of it
+        if fleet.is_untouched:
+            fleet.remove()
+            remove_tree(os.path.dirname(settings.scratch), os.path.basename(settings.scratch))
+        raise
 
 
 def resume(options: Options) -> int:
     """`fleet resume NAME`: go on with what is not done."""
-    return supervise(open_fleet(folder_of_fleet(options), any_version=options.force), options)
+    fleet = open_fleet(folder_of_fleet(options), any_version=options.force)
+    _require_needs(fleet, options)
+    return supervise(fleet, options)
 
 
 def retry(options: Options) -> int:
@@ -112,17 +122,44 @@ def retry(options: Options) -> int:
         raise InputError(say("fleet.retry_what", name=options.words[1]))
     if missing := ids - {task.id for task in fleet.tasks()}:
         raise InputError(say("fleet.no_such_task", id=sorted(missing)[0]))
+    again = list(_named_again(fleet, ids))
+    _require_needs(fleet, options, {number for number, _ in again})
     journal = FleetJournal(fleet.folder)
     try:
-        for number, task in enumerate(fleet.tasks()):
-            for attempt in range(1, fleet.lock.attempts + 1):
-                result = fleet.result(task, attempt)
-                if result is not None and (task.id in ids or (not ids and result.outcome != "passed")):
-                    journal.write_now([Reopened(number, attempt)])
-                    fleet.reopen(task, attempt)
+        for number, attempt in again:
+            journal.write_now([Reopened(number, attempt)])
+            fleet.reopen(fleet.task(number), attempt)
         return asyncio.run(_supervise(fleet, options, journal))
     finally:
         journal.close()
+
+
+def _named_again(fleet: Fleet, ids: Collection[str]) -> Iterator[tuple[int, int]]:
+    """The attempts that have a result and are to be run again: those of the tasks with these ids, or all that did not pass."""
+    for number, task in enumerate(fleet.tasks()):
+        for attempt in range(1, fleet.lock.attempts + 1):
+            result = fleet.result(task, attempt)
+            if result is not None and (task.id in ids or (not ids and result.outcome != "passed")):
+                yield number, attempt
+
+
+def _require_needs(fleet: Fleet, options: Options, runs_again: Collection[int] = ()) -> None:
+    """Find what is not there any more, a key above all, before the tasks that are left find it one by one. Raises DragomanError."""
+    lock, again = fleet.lock, Options(directory=options.directory, lang=options.lang, budget_usd=options.budget_usd, force=True)
+    named = {"model": lock.model, "approval": lock.approval, "sandbox": lock.sandbox, "config": lock.config, "trust": lock.trust}
+    needs, is_needed = Needs(msgspec.structs.replace(again, **named), os.path.abspath(options.directory or ".")), False
+    for number, task in enumerate(fleet.tasks()):
+        if fleet.is_done(task) and number not in runs_again:
+            continue
+        is_needed = True
+        try:
+            require_workspace(task)
+            needs.check(task)
+        except DragomanError as error:
+            raise InputError(say("fleet.bad_task", id=one_line(task.id, 60), reason=error)) from error
+    if is_needed:
+        make_directory(lock.scratch)
+        needs.check_machine(lock.scratch, fleet.folder)
 
 
 def supervise(fleet: Fleet, options: Options) -> int:
@@ -148,7 +185,7 @@ def _placement(options: Options, fleet: Fleet, env: Mapping[str, str], limiter: 
 async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> int:
     scratch = fleet.lock.scratch
     make_directory(scratch)
-    limiter = LocalLimiter(options.budget_usd)
+    limiter = LocalLimiter(options.budget_usd if options.budget_usd is not None else last_budget(fleet.folder))
     server = LimiterServer(limiter, os.path.join(scratch, "limiter"))
     env = {**os.environ, VARIABLE: os.path.join(scratch, "limiter")}
     pool = _placement(options, fleet, env, limiter)
@@ -160,13 +197,16 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     await pool.open()  # before anything else: where there is none, nothing has happened
     try:
         supervisor.recover()
+        if options.budget_usd is not None:
+            await journal.write(BudgetSet(options.budget_usd))
         await server.open()
         onlooker.begin(supervisor)
         await supervisor.run()
     finally:
         await server.aclose()
         await pool.aclose()
-    write_results(fleet)
+    if supervisor.fault is None:
+        write_results(fleet)
     if supervisor.is_done:
         remove_tree(os.path.dirname(scratch), os.path.basename(scratch))
     else:

@@ -16,6 +16,7 @@ from dragoman import __version__
 from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import read_found
 from dragoman.base.private import make_directory
+from dragoman.fleet.journal import JOURNAL_FILE
 from dragoman.fleet.result import RESULT_FILE, TASK_FILE, AttemptResult, read_result
 from dragoman.fleet.task import Task
 from dragoman.values.errors import InputError
@@ -119,6 +120,29 @@ class Fleet:
         """Let an attempt be without a result again; its epoch keeps the one that was accepted."""
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(self.attempt_folder(task, attempt), RESULT_FILE))
+
+    def is_done(self, task: Task) -> bool:
+        """Whether each of its attempts has a result."""
+        return all(
+            os.path.lexists(os.path.join(self.attempt_folder(task, number + 1), RESULT_FILE)) for number in range(self.lock.attempts)
+        )
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing of it was ever started."""
+        try:
+            return not os.path.getsize(os.path.join(self.folder, JOURNAL_FILE))
+        except FileNotFoundError:
+            return True
+
+    def remove(self) -> None:
+        """Remove a fleet that is untouched."""
+        for name in (LOCK_FILE, TASKS_FILE, JOURNAL_FILE):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.folder, name))
+        with suppress(OSError):  # other fleets, or what is none of ours
+            os.rmdir(self.folder)
+            os.rmdir(os.path.dirname(self.folder))
 
     def result(self, task: Task, attempt: int) -> AttemptResult | None:
         return read_result(self.attempt_folder(task, attempt))

@@ -46,7 +46,13 @@ class Reopened(msgspec.Struct, frozen=True, tag="again", tag_field="e"):
     attempt: int
 
 
-Line = EpochStarted | EpochEnded | Reopened
+class BudgetSet(msgspec.Struct, frozen=True, tag="budget", tag_field="e"):
+    """Written when the user names what the fleet may cost: that holds until another one is named, also after a crash."""
+
+    usd: float
+
+
+Line = EpochStarted | EpochEnded | Reopened | BudgetSet
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -62,6 +68,12 @@ def replay(folder: str) -> Iterator[Line]:
                         continue  # cut off by a crash, and gone on behind
     except FileNotFoundError:
         return
+
+
+def last_budget(folder: str) -> float | None:
+    """What the fleet may cost, in dollars; None: anything."""
+    named = [line.usd for line in replay(folder) if isinstance(line, BudgetSet)]
+    return named[-1] if named else None
 
 
 class FleetJournal:

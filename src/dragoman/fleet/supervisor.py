@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from dragoman.base.processes import end_processes
 from dragoman.fleet.folder import Fleet
-from dragoman.fleet.journal import EpochEnded, EpochStarted, FleetJournal, Reopened, replay
+from dragoman.fleet.journal import BudgetSet, EpochEnded, EpochStarted, FleetJournal, Reopened, replay
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.placement import AttemptOrder, Placement, WorkerEnd
 from dragoman.fleet.result import LOST, AttemptResult, Outcome, UsedTokens, read_result, read_spent, write_result
@@ -69,6 +69,8 @@ class FleetSupervisor:
         """Take up what the journal tells. What was under way when the last supervisor died is ended, and its result taken if it has one."""
         open_epochs, reopened = set[tuple[int, int]](), set[int]()
         for line in replay(self.fleet.folder):
+            if isinstance(line, BudgetSet):
+                continue
             slot = self.fleet.slot(line.task, line.attempt)
             match line:
                 case EpochStarted():

@@ -18,6 +18,7 @@ from dragoman.fleet.report import summary_lines, sums
 from dragoman.fleet.result import OUTCOMES, AttemptResult, Outcome
 from dragoman.fleet.supervisor import FleetSupervisor
 from dragoman.fleet.task import Task
+from dragoman.values.errors import DragomanError, InputError
 from dragoman.words import say
 
 REDRAWN_S = 0.25
@@ -53,8 +54,11 @@ class PlainLines:
 
     def finish(self, supervisor: FleetSupervisor) -> int:
         """The sums, and the exit code. Raises what made the supervisor stop."""
-        if supervisor.fault is not None:
-            raise supervisor.fault
+        if (fault := supervisor.fault) is not None:
+            if not isinstance(fault, OSError | DragomanError):
+                raise fault
+            reason = fault if isinstance(fault, DragomanError) else ": ".join(filter(None, (fault.filename, fault.strerror or str(fault))))
+            raise InputError(say("fleet.stopped_by", reason=reason, name=self._fleet.name)) from fault
         total = sums(self._fleet)
         for line in summary_lines(self._fleet, total):
             self._print(line)

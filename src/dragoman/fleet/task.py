@@ -170,6 +170,13 @@ def _found_workspace(workspace: str | GitSource | None, base: str) -> str | GitS
     return path
 
 
+def require_workspace(task: Task) -> None:
+    """Raises InputError where the workspace of a task that was read before is gone."""
+    path = task.workspace.git if isinstance(task.workspace, GitSource) else task.workspace
+    if path is not None and os.path.isabs(path):
+        _existing(path)
+
+
 def _existing(path: str) -> str:
     path = os.path.abspath(path)
     if not os.path.exists(path):

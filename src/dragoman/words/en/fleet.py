@@ -2,6 +2,7 @@
 
 TEXTS = {
     "fleet.bad_line": "line {number}: {reason}",
+    "fleet.bad_task": "task {id}: {reason}",
     "fleet.same_id": "the id {id} is that of line {first} too",
     "fleet.no_tasks": "there is no task in it: write one line of JSON for each",
     "fleet.not_json": "it is not JSON ({reason})",
@@ -55,6 +56,7 @@ TEXTS = {
     "fleet.not_done": "not done",
     "fleet.summary": "{counts} (all: {all}); {usd}, of it {wasted} for starts that were lost",
     "fleet.stopped_by_budget": "stopped: the budget is used up. Go on with: dragoman fleet resume {name} --budget-usd MORE",
+    "fleet.stopped_by": "stopped: {reason}. Go on with: dragoman fleet resume {name}",
     "fleet.stopped": "stopped. Go on with: dragoman fleet resume {name}",
     "fleet.no_fleets": "there is no fleet in {path}",
     "fleet.show_usage": "write: dragoman fleet show NAME TASK",

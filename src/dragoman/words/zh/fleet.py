@@ -2,6 +2,7 @@
 
 TEXTS = {
     "fleet.bad_line": "第 {number} 行：{reason}",
+    "fleet.bad_task": "任务 {id}：{reason}",
     "fleet.same_id": "id {id} 与第 {first} 行的相同",
     "fleet.no_tasks": "其中没有任务：每行写一个 JSON 对象",
     "fleet.not_json": "不是 JSON（{reason}）",
@@ -55,6 +56,7 @@ TEXTS = {
     "fleet.not_done": "未完成",
     "fleet.summary": "{counts}（共 {all}）；{usd}，其中 {wasted} 用于丢失的启动",
     "fleet.stopped_by_budget": "已停止：预算用完。继续执行：dragoman fleet resume {name} --budget-usd 更大的金额",
+    "fleet.stopped_by": "已停止：{reason}。继续执行：dragoman fleet resume {name}",
     "fleet.stopped": "已停止。继续执行：dragoman fleet resume {name}",
     "fleet.no_fleets": "{path} 中没有任务组",
     "fleet.show_usage": "用法：dragoman fleet show NAME TASK",
