@@ -24,7 +24,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "configur
 BEGIN, END = "<!-- generated -->", "<!-- end of generated -->"
 MORE = MappingProxyType(
     {
-        "": "[services of your own](../configure/configuration.md#services-of-your-own),\n[modes](../configure/rules.md#modes)",
+        "": "[services of your own](../configure/configuration.md#services-of-your-own),\n[modes](../configure/modes.md)",
         "retry": "[models](../use/models.md)",
         "tools": "[secrets](../configure/secrets.md)",
         "text_tools": "[text tools](../inside/text-tools.md)",

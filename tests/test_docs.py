@@ -204,7 +204,6 @@ WITHOUT_TWINS_YET = {
     "docs/configure/other-rules.md",
     "docs/configure/outside.md",
     "docs/configure/questions.md",
-    "docs/configure/rules.md",
     "docs/configure/sandbox-files.md",
     "docs/configure/sandbox.md",
     "docs/configure/secrets.md",
