@@ -208,9 +208,6 @@ WITHOUT_TWINS_YET = {
     "docs/configure/sandbox.md",
     "docs/configure/secrets.md",
     "docs/configure/security.md",
-    "docs/use/browser.md",
-    "docs/use/context.md",
-    "docs/use/editors.md",
     "docs/use/web.md",
 }
 """Pages that are to be in Chinese too and are not. This list gets shorter only."""

@@ -129,7 +129,7 @@ TEXTS = {
     "会话请写在 --request 之前）{hint}",
     "request_model_unknown": "此会话使用的 {model} 不在目录中：{reason}；请用 --request 名称 指定另一个",
     # --- simulate
-    "simulate_head": "{calls:,} 个请求，输入 {tokens:,} 个 token。输入的费用，以从不移除为 100%：",
+    "simulate_head": "{calls:,} 个请求，输入 {tokens:,} 个 token。输入的费用，以从不移除时的百分比表示：",
     "simulate_none": "会话 {id} 还没有回答：没有可重放的内容",
     "simulate_policy": "策略",
     "simulate_own": "此模型",
