@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from benchmarks.table import Table
 
 ENVIRONMENTS = ROOT / ".venv-beside"
 TURNS = 200
+SHORTER = (1, 5, 20, 50)
+"""Runs that are as long as most are: what a library does once for a run weighs more there."""
 
 
 class Peer(NamedTuple):
@@ -85,7 +88,22 @@ def run(quick: bool) -> list[Table]:
         "`saved`: every step is synced to a log. `streamed`: with events as they come, which Dragoman always has; the other two ask for "
         "whole answers unless told otherwise.",
     ]
-    return [table]
+    return [table, by_length(pythons, SHORTER[:2] if quick else SHORTER, 1 if quick else 3)]
+
+
+def by_length(pythons: dict[str, Path], lengths: tuple[int, ...], rounds: int) -> Table:
+    """The same with fewer turns in a run."""
+    cases = [case for case, (_, mode) in CASES.items() if mode == "plain"]
+    table = Table(
+        "The same by the length of a run", ["turns", *(f"{case}, CPU ms/turn" for case in cases), *(f"{case} × ours" for case in cases[1:])]
+    )
+    for turns in lengths:
+        with serving(turns) as url:
+            taken = interleaved({case: partial(ask, pythons, case, url, turns) for case in cases}, rounds)
+        cpu = [median([each["cpu_ms"] for each in taken[case]]) for case in cases]
+        table.rows.append([str(turns), *cpu, *(each / cpu[0] for each in cpu[1:])])
+    table.notes = ["Medians; the import of the library is not in it."]
+    return table
 
 
 def ask(pythons: dict[str, Path], case: str, url: str, turns: int) -> dict[str, float]:
