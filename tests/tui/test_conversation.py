@@ -708,7 +708,7 @@ def test_an_image_that_is_named_is_sent(place: Place) -> None:
             pane.paste(str(place.work / "pic.png"))
             pane.expect("@pic.png")
             pane.keys("Enter")
-            pane.expect("1 image is sent")
+            pane.expect("@pic.png · image/png")
             pane.expect("Seen.")
         assert "image/png" in str(serving.requests[-1])
 
@@ -726,7 +726,7 @@ def test_documents_are_sent_like_images_and_what_cannot_be_sent_is_said(place: P
             pane.keys("Enter")
             pane.expect("song.mp3 was not sent")
             pane.expect("gone.png cannot be read")
-            pane.expect("1 file is sent")
+            pane.expect("@paper.pdf · application/pdf")
             pane.expect("Read.")
         assert "application/pdf" in str(serving.requests[-1])
         assert "audio/mpeg" not in str(serving.requests[-1])

@@ -24,6 +24,8 @@ def shown(text: str) -> str:
         (r"$O(n \log n)$ in $\mathbb{R}^n$", "O(n log n) in ℝⁿ"),
         (r"$\text{loss} = -\log p$", "loss = -log p"),
         (r"$\sqrt[3]{x+1}$", "³√(x+1)"),
+        (r"$\frac{1}{n}\sum_{i=1}^{n} x_i$", "1/n ∑ᵢ₌₁ⁿ xᵢ"),
+        (r"$2\frac{a}{b}x = \frac{a}{b}, \frac{a}{b}^2$", "2 a/b x = a/b, (a/b)²"),
     ],
 )
 def test_a_formula(text: str, expected: str) -> None:

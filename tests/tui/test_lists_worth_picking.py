@@ -41,20 +41,24 @@ def test_a_rewind_names_what_is_gone_and_paths_are_those_of_the_workspace(place:
 
 def test_sessions_are_told_apart_and_figures_agree(place: Place) -> None:
     """The same title twice; what the last one cost is the same in the list, in its preview, in /usage, in /stats and headless."""
-    with service(f"{PRICES}text: First.\n---\n{PRICES}text: Second.\n---\n{PRICES}text: Third.\n---\n{PRICES}text: Fourth.") as serving:
+    with service(
+        f"text: Begun.\n---\n{PRICES}text: First.\n---\n{PRICES}text: Second.\n---\n{PRICES}text: Third.\n---\n{PRICES}text: Fourth."
+    ) as serving:
         place.service = serving
+        assert place.ask("fix the bug").code == 0  # told by its answer: it has one prompt alone
         for more in ("the lexer", "the parser"):
             assert place.ask("fix the bug").code == 0
             done = place.run("-c", "-p", more, "--output-format", "json")
             assert done.code == 0
         told = json.loads(done.out)["stats"]["cost_usd"]
         listed = json.loads(place.run("sessions", "list", "--output-format", "json").out)["sessions"]
-        assert [each["title"] for each in listed] == ["fix the bug"] * 2
+        assert [each["title"] for each in listed] == ["fix the bug"] * 3
         with tmux(place, "-c", size=(40, 110)) as pane:
             pane.expect("Ask, / for")
             pane.type("/usage")
             pane.keys("Enter")
-            cost = re.search(r"\$([\d.]+) · runs", pane.expect("so far"))
+            screen = pane.expect("so far")
+            cost = re.search(r"\$([\d.]+) · runs", screen)
             assert cost is not None
             pane.type("/stats")
             pane.keys("Enter")
@@ -66,6 +70,7 @@ def test_sessions_are_told_apart_and_figures_agree(place: Place) -> None:
             pane.keys("Enter")
             screen = pane.expect("fix the bug · the parser")
             assert "fix the bug · the lexer" in screen
+            assert "fix the bug · Begun." in screen
             assert screen.count(f"${cost[1]}") >= 2
             assert "  Fourth." in screen
             assert "anthropic/claude-opus-5" in screen
@@ -86,6 +91,24 @@ def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:
             pane.type("/retry")
             pane.keys("Enter")
             pane.expect("Back again.")
+
+
+def test_retry_goes_on_after_the_program_was_killed_while_a_command_ran(place: Place) -> None:
+    """The model is told that nobody knows how the command ended."""
+    with service('call: run_shell {"command": "sleep 300"}\n---\ntext: Back again.') as serving:
+        place.service = serving
+        with tmux(place, "--approval", "auto", size=(30, 90)) as pane:
+            pane.expect("Ask, / for")
+            pane.type("long work")
+            pane.keys("Enter")
+            pane.expect("of 120 s")
+            os.kill(_program_of(place), signal.SIGKILL)
+        with tmux(place, "-c", size=(30, 90)) as pane:
+            pane.expect("was broken off before its answer")
+            pane.type("/retry")
+            pane.keys("Enter")
+            pane.expect("Back again.")
+        assert "interrupted, outcome unknown" in json.dumps(serving.requests[-1]["messages"][-1])
 
 
 def test_up_recalls_a_prompt_that_held_a_long_paste(place: Place) -> None:

@@ -142,6 +142,7 @@ def test_a_session_whose_model_has_no_key_goes_on_with_another(place: Place) -> 
         place.more_env = urls | {"OPENAI_API_KEY": "k"}
         with tmux(place, "-c", size=(40, 110), model="") as pane:
             pane.expect("openai/gpt-5.4 (/model takes another)")
+            pane.expect("cache cold")  # the other service has nothing of it
             pane.type("go on")
             pane.keys("Enter")
             pane.expect("On.")

@@ -157,15 +157,20 @@ def plan_of(
     now_ms: int = 0,
     falls_back: bool = False,
     prices_of: PricesOf = lambda deployment, model: None,
+    asks: tuple[str, str] | None = None,
 ) -> Plan:
     """The plan for a record; `view` and `cache` are the folds of `entries`.
 
-    `falls_back`: what a change in the middle does to the service's cache, until it is known (see `Rates`).
+    `falls_back`: what a change in the middle does to the service's cache, until it is known (see `Rates`). `asks`: the deployment and the
+    model of the next request, which a session that was opened with another one does not record before.
     """
+    asks = asks if asks is not None and view.model else (view.deployment, view.model)
     total, scale = view.tokens(prior), view.meter.scale(prior)
     items = items_of(view, entries, total=total, scale=scale, goes=decision.prune if decision else ())
-    prices = prices_of(view.deployment, view.model)
+    prices = prices_of(*asks)
     cached = _cache_plan(items, total, cache, _rates(prices, cache, falls_back), now_ms)
+    if asks != (view.deployment, view.model) and cached.last_ms:
+        cached = msgspec.structs.replace(cached, expected_tokens=0, warm=False, broken="model", until_ms=0)
     return Plan(
         view.session_id,
         view.deployment,

@@ -52,6 +52,8 @@ def was_broken_off(agent: Agent) -> bool:
     """Whether the last run of a session did not come to its answer, because the program was killed, perhaps: /retry goes on with it."""
     if not agent.history.entries or agent.pending:
         return False
+    if agent.history.view.open_calls:  # it was killed while a tool was at work
+        return True
     last = agent.history.view.items[-1:]
     return any(each.message.role == "user" and not is_setup(each.about) for each in last)
 
@@ -84,7 +86,7 @@ def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str
     """`1,234 tokens in (80% cached) · 56 out · $0.0012`; `estimated`: some prices are not known."""
     if usage.is_unknown:
         return say("tokens_unknown")
-    cached = say("cached_part", percent=round(100 * usage.cache_read_tokens / usage.input_tokens)) if usage.cache_read_tokens else ""
+    cached = say("cached_part", percent=usage.cached_percent) if usage.cached_percent else ""
     words = say(
         "tokens_spent", input=_count_words(usage, usage.input_tokens), cached=cached, output=_count_words(usage, usage.output_tokens)
     )

@@ -117,6 +117,7 @@ class Upkeep:
             now_ms=history.now_ms(),
             falls_back=model.cache_kind == "breakpoints",
             prices_of=prices_of or (lambda deployment, name: model.provider.profile(name).prices),
+            asks=(model.provider.name, model.name),
         )
 
     def _apply(self, decision: Decision, emit: Emit) -> None:

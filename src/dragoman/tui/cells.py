@@ -94,8 +94,7 @@ def ended(run: Ended, columns: int) -> Line:
     parts = [say("tui.took", seconds=f"{run.seconds:.0f}" if run.seconds >= 10 else f"{run.seconds:.1f}")]
     requests = say("tui.requests", count=run.requests) if run.requests > 1 else ""
     if not usage.is_unknown and usage.total_tokens:
-        percent = 100 * usage.cache_read_tokens // max(usage.input_tokens, 1)
-        cached = say("tui.cached", percent=percent) if percent else ""
+        cached = say("tui.cached", percent=usage.cached_percent) if usage.cached_percent else ""
         parts += [say("tui.tokens_in", tokens=f"{usage.input_tokens:,}") + cached, say("tui.tokens_out", tokens=f"{usage.output_tokens:,}")]
     if run.cost_usd is not None:
         parts.append(dollars(run.cost_usd))

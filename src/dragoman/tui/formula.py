@@ -6,6 +6,7 @@ What is no formula (money, variables of a shell) stays as it is; so does what ha
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 REACH = 300
@@ -44,6 +45,7 @@ _SIGNS = {
     "{": "{", "}": "}", "%": "%", "$": "$", "_": "_", "&": "&", "#": "#", "|": "‖", "\\": "; ",
 }  # fmt: skip
 _SETS = {"R": "ℝ", "N": "ℕ", "Z": "ℤ", "Q": "ℚ", "C": "ℂ", "P": "ℙ", "E": "𝔼"}
+_FRACTIONS = frozenset(("frac", "dfrac", "tfrac"))
 _KEPT = frozenset(
     ("text", "mathrm", "mathbf", "mathit", "mathsf", "operatorname", "textbf", "textit", "mathcal", "boldsymbol", "vec", "hat", "bar")
 )
@@ -97,7 +99,7 @@ def _read(text: str, depth: int) -> str:
         char = text[at]
         if char == "\\" and (found := _COMMAND.match(text, at)) is not None:
             shown, at = _command(text, found, depth)
-            out.append(shown)
+            out.append(_set_apart(shown, out, text[at:]) if found[1] in _FRACTIONS else shown)
         elif char in "^_":
             inside, at = _operand(text, at + 1, depth)
             out.append(_script(char, inside))
@@ -109,9 +111,18 @@ def _read(text: str, depth: int) -> str:
     return "".join(out)
 
 
+def _set_apart(fraction: str, before: Sequence[str], rest: str) -> str:
+    """So that what stands beside a fraction is not read as a part of it: `1/n ∑`, not `1/n∑`."""
+    if rest[:1] in ("^", "_"):
+        return f"({fraction})"
+    last = "".join(before[-1:])[-1:]
+    touches = bool(rest[:1]) and (rest[0].isalnum() or rest[0] in "\\({")
+    return f"{' ' * last.isalnum()}{fraction}{' ' * touches}"
+
+
 def _command(text: str, found: re.Match[str], depth: int) -> tuple[str, int]:
     name, end = found[1], found.end()
-    if name in ("frac", "dfrac", "tfrac"):
+    if name in _FRACTIONS:
         above, end = _operand(text, end, depth)
         below, end = _operand(text, end, depth)
         return f"{_bracketed(above)}/{_bracketed(below)}", end

@@ -82,7 +82,8 @@ def _change_words(plan: Plan | None, price: float | None, window: int) -> tuple[
         return say("conversation.too_long"), say("conversation.does_not_fit", tokens=plan.tokens)
     if price is None:
         return "", ""
-    usd = f"{plan.tokens * price / MILLION:.3f}"
+    next_usd = plan.tokens * price / MILLION
+    usd = f"{next_usd:.3f}" if next_usd >= 0.001 else f"{next_usd:.4f}"  # $0.000 would read as free
     return say("conversation.next_costs_short", usd=usd), say("conversation.next_costs", usd=usd)
 
 

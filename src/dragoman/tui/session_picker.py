@@ -302,7 +302,7 @@ def _own_item(
     return PickerItem(
         found.session_id,
         (
-            title if is_one else f"{title} · {found.last_prompt or found.session_id}",
+            title if is_one else f"{title} · {found.last_prompt or found.last_answer or found.session_id}",
             age(now - found.updated_ms),
             counted[found.messages],
             found.model.rpartition("/")[2],

@@ -34,6 +34,11 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
     @property
+    def cached_percent(self) -> int:
+        """How much of the input was read from a cache, rounded: the same wherever it is said."""
+        return round(100 * self.cache_read_tokens / self.input_tokens) if self.cache_read_tokens else 0
+
+    @property
     def is_unknown(self) -> bool:
         """Whether nothing at all was told of what was used."""
         return bool(self.incomplete) and not self.total_tokens
