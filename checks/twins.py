@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ ENDING = ".zh-CN.md"
 IN_CHINESE = ("docs/start", "docs/use", "docs/configure")
 """Folders of which every page has a Chinese twin."""
 CHINESE = r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”‘’]"
+OUTPUT = ("", "text", "console")
+"""Languages of fenced blocks in which the program speaks, after commands that begin with `$ `."""
 _FENCED = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<code>.*?)^(?P=indent)(?P=fence)$", re.M | re.S)
 _INDENTED = re.compile(r"(?<=\n)\n(?: {4}\S.*\n)+")
 _LINK = re.compile(r"\]\((?!\w+:)(?P<path>[^()\s#]*)#?(?P<anchor>[^()\s]*)\)")
@@ -35,7 +38,8 @@ def chinese_pages() -> list[Path]:
 
 def faults(english: str, chinese: str) -> list[str]:
     """In what a Chinese page differs from the English one, other than by its language."""
-    return [*_in_headings(english, chinese), *_in_blocks(english, chinese), *_in_code(english, chinese)]
+    compared = (_in_headings, _in_lists, _in_figures, _in_blocks, _in_code)
+    return [fault for each in compared for fault in each(english, chinese)]
 
 
 # --- headings
@@ -60,6 +64,36 @@ def _in_headings(english: str, chinese: str) -> Iterator[str]:
     if len(there) != len(here):
         further = [words for _, words in there[len(here) :] or here[len(there) :]]
         yield f"{len(here)} headings in place of {len(there)}: {further}"
+
+
+# --- tables and lists
+
+
+def rows(page: str) -> list[int]:
+    """How many rows of tables and items of lists each section has, the part before the first heading included."""
+    sections = re.split(r"^#+ .+$", _without_blocks(page), flags=re.M)
+    return [len(re.findall(r"^(?:\||\s*(?:[-*]|\d+\.) )", each, re.M)) for each in sections]
+
+
+def _in_lists(english: str, chinese: str) -> Iterator[str]:
+    there, here = rows(english), rows(chinese)
+    if len(there) != len(here):
+        return  # the headings differ, which is said already
+    for one, other, (_, title) in zip(there, here, [(0, "the beginning"), *headings(chinese)], strict=True):
+        if one != other:
+            yield f"{other} rows and items in place of {one}: {title}"
+
+
+def figures(page: str) -> Counter[str]:
+    """The numbers in sentences and tables, each as often as it is there. A billion is ten 亿."""
+    text = re.sub(r"(`+).+?\1(?!`)|\]\([^)]*\)", " ", _without_blocks(page))
+    text = re.sub(r"(\d+(?:\.\d+)?)(?= (?:or [\d.]+ )?billion)", lambda match: f"{float(match[1]) * 10:g}", text)
+    return Counter(re.findall(r"(?<![\w.])\d[\d.,]*(?<![.,])", text))
+
+
+def _in_figures(english: str, chinese: str) -> Iterator[str]:
+    if missing := sorted((figures(english) - figures(chinese)).elements()):
+        yield f"figures that are not in Chinese: {missing}"
 
 
 # --- code blocks
@@ -93,7 +127,7 @@ def _in_blocks(english: str, chinese: str) -> Iterator[str]:
         first, second = one.code.splitlines(), other.code.splitlines()
         if len(first) != len(second):
             yield f"a block of {len(second)} lines in place of {len(first)}: {first[0]!r}"
-        elif one.language:
+        elif one.language not in OUTPUT:
             yield from (f"{b.strip()!r} in place of {a.strip()!r}" for a, b in zip(first, second, strict=True) if not is_translated(a, b))
         else:
             yield from _in_output(first, second)

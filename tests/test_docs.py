@@ -209,7 +209,7 @@ def test_pages_that_are_read_first_are_there_in_chinese() -> None:
 
 @pytest.mark.parametrize("chinese", twins.chinese_pages(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_page_says_the_same_in_chinese(chinese: Path) -> None:
-    """The same headings, code blocks, commands and flags."""
+    """The same headings, rows, items, figures, code blocks, commands and flags."""
     texts = [each.read_text(encoding="utf-8") for each in (twins.english_of(chinese), chinese)]
     assert twins.faults(*texts) == []
     assert twins.with_links(chinese) == texts[1], "python -m checks.twins leads the links of Chinese pages to Chinese ones"
@@ -217,10 +217,9 @@ def test_a_page_says_the_same_in_chinese(chinese: Path) -> None:
 
 def test_what_a_chinese_page_lacks_is_found() -> None:
     """Else the test above could not fail."""
-    english = '# Ask\n\n    dragoman -p "why?" --yes   # asks\n\n```\n$ dragoman models\n3 models\n```\n\n## More\n\nUse `--lang zh`.\n'
-    chinese = (
-        '# 提问\n\n    dragoman -p "为什么？" --yes   # 提问\n\n```\n$ dragoman models\n3 个模型\n```\n\n## 更多\n\n用 `--lang zh`。\n'
-    )
+    block, printed = '# {}\n\n    dragoman -p "{}" --yes   # {}\n\n', "```\n$ dragoman models\n3 {}models\n```\n\n"
+    english = block.format("Ask", "why?", "asks") + printed.format("") + "## More\n\n- Use `--lang zh`.\n- Wait 5 s.\n"
+    chinese = block.format("提问", "为什么？", "提问") + printed.format("个") + "## 更多\n\n- 用 `--lang zh`。\n- 等 5 秒。\n"
     assert twins.faults(english, chinese) == []
     changes = {
         "## 更多": ["heading '更多' is of level 3, 'More' of level 2"],
@@ -228,6 +227,8 @@ def test_what_a_chinese_page_lacks_is_found() -> None:
         " --yes ": ["'dragoman -p \"为什么？\"  # 提问' in place of 'dragoman -p \"why?\" --yes   # asks'"],
         "$ dragoman models": ["commands ['$ dragoman auth'] in place of ['$ dragoman models']"],
         "3 个": ["figures of a block differ: ['3'], from '$ dragoman models' on"],
+        "- 等 5 秒。\n": ["1 rows and items in place of 2: 更多", "figures that are not in Chinese: ['5']"],
+        "等 5 秒": ["figures that are not in Chinese: ['5']"],
         "`--lang zh`": ["not in Chinese: ['--lang zh']"],
     }
     instead = {"## 更多": "### 更多", "$ dragoman models": "$ dragoman auth"}
