@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import dragoman
+from checks import twins
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -95,7 +96,10 @@ def with_links(text: str, source: Path, *, up: str = "") -> str:
         if found.parts[:1] == ("docs",) or str(found) in ("README.md", "README.zh-CN.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
             if found.is_dir() or (ROOT / found).is_dir():
                 found = found / "README.md"
-            target = os.path.relpath(site_path(found, is_chinese=bool(up)), here)
+            there = site_path(found, is_chinese=bool(up))
+            if there.parts[0] == "zh" and place and (twin := twins.chinese_of(ROOT / found)).is_file():
+                place = twins.anchor_in(twin, place)
+            target = os.path.relpath(there, here)
             return f"{bang}[{label}]({target}{hash}{place})"
         return f"{bang}[{label}]({REPOSITORY.rstrip('/')}/{found}{hash}{place})" if REPOSITORY else label
 

@@ -203,14 +203,14 @@ def with_links(page: Path) -> str:
             path = path.removesuffix(".md") + ENDING
         else:
             return match[0]
-        return f"]({path}{'#' if place else ''}{_anchor_in(twin, place)})"
+        return f"]({path}{'#' if place else ''}{anchor_in(twin, place)})"
 
     text = page.read_text(encoding="utf-8")
     fences = [(match.start(), match.end()) for match in _FENCED.finditer(text)]
     return _LINK.sub(lambda match: match[0] if any(a <= match.start() < b for a, b in fences) else changed(match), text)
 
 
-def _anchor_in(twin: Path, place: str) -> str:
+def anchor_in(twin: Path, place: str) -> str:
     """An anchor of the English page becomes that of the heading in its place; another stays as it is."""
     english, chinese = ([anchor(words) for _, words in headings(each.read_text(encoding="utf-8"))] for each in (english_of(twin), twin))
     if place in chinese or place not in english or len(english) != len(chinese):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
-from checks import site
+from checks import site, twins
 
 import dragoman
 
@@ -24,10 +24,17 @@ def test_every_link_of_the_site_leads_somewhere(pages: Path) -> None:
     for page in pages.rglob("*.md"):
         text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^()\s]+)\)", text):
-            path = target.partition("#")[0]
-            if path and not re.match(r"[a-z]+:", target) and not os.path.isfile(page.parent / path):
+            path, _, place = target.partition("#")
+            named = page.parent / path if path else page
+            if not re.match(r"[a-z]+:", target) and not (named.is_file() and (not place or place in anchors(named))):
                 lost.append(f"{page.relative_to(pages)}: {target}")
     assert lost == []
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Places on a page of the site; mkdocs.yml has them made as GitHub makes them."""
+    return {twins.anchor(words) for _, words in twins.headings(page.read_text(encoding="utf-8"))}
 
 
 def test_every_page_and_public_module_is_there_in_both_languages(pages: Path) -> None:
