@@ -21,8 +21,10 @@ Send = Callable[[Any], Awaitable[None]]
 class Http2Service:
     """Notes what it was asked, and by which version of HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_s: float = 60) -> None:
         self.url = ""
+        self.idle_s = idle_s
+        """How long a connection may be idle: none is closed only because the machine is busy."""
         self.versions: list[str] = []
         self.clients: set[Any] = set()
         """The other ends of the connections over which requests came."""
@@ -38,7 +40,7 @@ class Http2Service:
         config.certfile = config.keyfile = str(certificate)
         config.alpn_protocols = alpn or ["h2", "http/1.1"]
         config.errorlog = config.accesslog = None
-        config.keep_alive_timeout = 1
+        config.keep_alive_timeout = self.idle_s
         config.graceful_timeout = 0.1
         stop: Future[Callable[[], None]] = Future()
         thread = threading.Thread(target=lambda: asyncio.run(self._serve(config, stop)))

@@ -17,7 +17,7 @@ from dragoman.testing.script_steps import CallStep, CutStep, Fail, Ping, RawStep
 from dragoman.values.errors import ConnectionFailed, RateLimited, StreamBroken, TimedOut, Unauthorized
 from dragoman.values.events import ResponseFinished, TextDelta
 from dragoman.values.messages import FinishReason, assistant
-from faulty_service import GOOD, QUICK_S, Bench, always, retries, run
+from faulty_service import GOOD, QUICK_S, Bench, always, retries, run, run_at_some_pace
 from loopback_http import Received, serving
 from streaming import MODELS, PROTOCOLS, checked, collect, generated, recorded, recorded_whole, request_for, streamed
 
@@ -181,11 +181,11 @@ def test_silence_ends_in_a_timeout_whatever_the_bytes_do(protocol: str, silence:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_event_gives_the_service_time_for_the_next(protocol: str) -> None:
-    async def slow_but_alive(bench: Bench) -> None:
-        beats = [step for letter in "abcdef" for step in (Say(letter), Wait(QUICK_S * 0.6))]
+    async def slow_but_alive(bench: Bench, pace_s: float) -> None:
+        beats = [step for letter in "abcdef" for step in (Say(letter), Wait(pace_s * 0.6))]
         assert (await bench.answer(answer(*beats))).message == assistant("abcdef")
 
-    run(protocol, slow_but_alive, quick=True)
+    run_at_some_pace(protocol, slow_but_alive)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -195,12 +195,12 @@ def test_every_event_gives_the_service_time_for_the_next(protocol: str) -> None:
 def test_pings_and_comments_are_life(protocol: str, said: str, sign: Step) -> None:
     """M6: a model that thinks for long is heard of in pings alone. Nothing of an answer has to come before them."""
 
-    async def slow_but_pinging(bench: Bench) -> None:
-        silence = (Wait(QUICK_S * 0.6), sign, Wait(QUICK_S * 0.6))  # longer than the service may be silent, shorter than it may only ping
+    async def slow_but_pinging(bench: Bench, pace_s: float) -> None:
+        silence = (Wait(pace_s * 0.6), sign, Wait(pace_s * 0.6))  # longer than the service may be silent, shorter than it may only ping
         begun = (Say(said),) if said else ()
         assert (await bench.answer(answer(*begun, *silence, Say("b")))).message == assistant(said + "b")
 
-    run(protocol, slow_but_pinging, quick=True)
+    run_at_some_pace(protocol, slow_but_pinging)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -32,6 +32,13 @@ def service(authority: Authority) -> Iterator[Http2Service]:
         yield running
 
 
+@pytest.fixture
+def hasty_service(authority: Authority) -> Iterator[Http2Service]:
+    """One that closes what has been idle for a second."""
+    with Http2Service(idle_s=1).running(authority.server_file("127.0.0.1")) as running:
+        yield running
+
+
 def run(test: Callable[[HttpxTransport], Any], **options: Any) -> None:
     async def within() -> None:
         async with closing(transport := HttpxTransport(**options)):
@@ -234,7 +241,7 @@ def test_a_connection_whose_opener_was_cancelled_is_a_dead_one() -> None:
     run(test)
 
 
-def test_an_answer_that_is_cut_is_a_fault(service: Http2Service) -> None:
+def test_an_answer_that_is_cut_is_a_fault(hasty_service: Http2Service) -> None:
     async def answer(scope: Any, body: bytes, send: Send) -> None:
         await begin(send)
         await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
@@ -243,10 +250,10 @@ def test_an_answer_that_is_cut_is_a_fault(service: Http2Service) -> None:
 
     async def test(transport: HttpxTransport) -> None:
         with pytest.raises(ConnectionFailed, match="cut its answer short after 9 bytes") as caught:
-            await fetch(transport, service.url)
+            await fetch(transport, hasty_service.url)
         assert caught.value.retryable
 
-    service.answer = answer  # type: ignore[method-assign]
+    hasty_service.answer = answer  # type: ignore[method-assign]
     run(test)
 
 

@@ -444,6 +444,9 @@ def test_an_earlier_prompt_comes_back_with_escape_twice(place: Place) -> None:
 
 def test_an_overloaded_service_is_one_line_and_is_not_waited_for_at_will(place: Place) -> None:
     busy = 'error: 529 "Overloaded"'
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[retry]\nfirst_delay_s = 300\nmax_delay_s = 300\ndeadline_s = 3000\n")  # none by itself while the test types
     with service(script(busy, busy, "text: After all.", busy, "text: From the other one.")) as serving:
         place.service = serving
         with tmux(place, size=(24, 120)) as pane:
@@ -789,9 +792,11 @@ def test_leaving_at_the_question_of_trust_is_no_answer(place: Place, key: str, c
 def type_slowly(pane: Tmux, text: str) -> None:
     """As a person types: in a slow terminal a sentence comes bit by bit. Two keys at once: a busy machine would make a pause of its own
     around a single one, which then answers."""
-    for at in range(0, len(text), 2):
-        pane.type(text[at : at + 2])
+    for at in range(0, len(text) - 1, 2):
+        pane.type(text[at : at + 2] if len(text) - at > 3 else text[at:])
         time.sleep(0.08)
+        if len(text) - at <= 3:
+            break
 
 
 @pytest.mark.parametrize("sentence", ["why not", "/retry", "yes please"])

@@ -126,7 +126,8 @@ def test_a_program_that_ends_leaves_nothing_open(tmp_path: Path) -> None:
     """Python's development mode would tell of it."""
     argv = [sys.executable, "-X", "dev", "-W", "error", "-c", EMBEDDER, str(tmp_path), str(TESTS)]
     ended = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    said = [line for line in ended.stderr.splitlines() if not line.startswith("Executing <")]  # a busy machine: a step took long
+    assert (ended.returncode, said) == (0, [])
     assert ended.stdout.strip().isdigit()
 
 
