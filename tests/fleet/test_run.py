@@ -46,6 +46,7 @@ def test_keys_are_in_none_of_its_files(place: Place, serve: Callable[..., Servic
     done = run_fleet(place, "--lang", language)
     assert done.code == 1
     assert ("未通过" in done.out) is (language == "zh")
+    assert ("检查" in results(place)[0]["reason"]) is (language == "zh"), "the worker speaks the language that was asked for"
     written = [path for path in fleet_files(place).rglob("*") if path.is_file()]
     assert len(written) > 6
     assert not [path for path in written if KEY.encode() in path.read_bytes()]

@@ -172,13 +172,14 @@ def supervise(fleet: Fleet, options: Options) -> int:
 
 def _placement(options: Options, fleet: Fleet, env: Mapping[str, str], limiter: LocalLimiter) -> Placement:
     """Where the workers of a fleet run. Raises InputError for a place that there is not."""
+    flags = [*fleet.lock.flags(), *(["--lang", options.lang] if options.lang else [])]  # results say why in the language of this start
     if options.on == "ray" or options.on.startswith("ray://"):
         from dragoman.fleet.ray_placement import RayPlacement, WorkerResources
 
         resources = WorkerResources(options.cpus or 1.0, options.memory_mb or 0)
-        return RayPlacement("" if options.on == "ray" else options.on, fleet, limiter, options.workers or 0, resources)
+        return RayPlacement("" if options.on == "ray" else options.on, fleet, limiter, options.workers or 0, resources, flags)
     if options.on in ("", "local"):
-        return LocalPool(options.workers or USUAL_WORKERS, fleet.lock.scratch, fleet.lock.flags(), env, mark=fleet.lock.id)
+        return LocalPool(options.workers or USUAL_WORKERS, fleet.lock.scratch, flags, env, mark=fleet.lock.id)
     raise InputError(say("fleet.no_such_place", name=one_line(options.on, 60)))
 
 

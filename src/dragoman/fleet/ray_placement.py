@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -69,7 +69,9 @@ class _Tree(NamedTuple):
 class RayPlacement:
     """Implements `Placement`."""
 
-    def __init__(self, address: str, fleet: Fleet, limiter: LocalLimiter, workers: int, resources: WorkerResources) -> None:
+    def __init__(
+        self, address: str, fleet: Fleet, limiter: LocalLimiter, workers: int, resources: WorkerResources, flags: Sequence[str]
+    ) -> None:
         """An empty address is `RAY_ADDRESS`, or the cluster of this machine; 0 workers are as many as the cluster has room for."""
         self.workers = workers or 1
         self._address = address
@@ -77,7 +79,7 @@ class RayPlacement:
         self._limiter = limiter
         self._is_elastic = not workers
         self._resources = resources
-        self._flags = _flags_for_nodes(fleet)
+        self._flags = _flags_for_nodes(flags)
         self._config = read_found_text(fleet.lock.config, MOST_CONFIG_BYTES) if fleet.lock.config else ""
         self._ray: Any = None
         self._actor: Any = None
@@ -307,10 +309,9 @@ def _suffix(task: Task) -> str:
     return next((each for each in ARCHIVES if path.endswith(each)), "")
 
 
-def _flags_for_nodes(fleet: Fleet) -> list[str]:
+def _flags_for_nodes(flags: Sequence[str]) -> list[str]:
     """What every worker is called with, without what names files of this machine."""
     left_out = {"--scratch", "--config"}
-    flags = fleet.lock.flags()
     return [flag for number, flag in enumerate(flags) if flag not in left_out and (number == 0 or flags[number - 1] not in left_out)]
 
 
