@@ -216,6 +216,19 @@ def test_harbor_folders_are_tasks(place: Place, serve: Callable[..., Service]) -
     place.run("fleet", "run", "set", "--model", MODEL, "--name", "other").complaint(42, "good", "RUN", "Harbor")
 
 
+def test_nothing_that_an_agent_left_makes_git_wait_or_fills_the_memory(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    (copy / "deep" / "er").mkdir(parents=True)
+    snapshot = Snapshot(str(copy), str(tmp_path / "snapshot"))
+    for name in ("deep/.gitignore", "deep/er/.gitattributes", "deep/pipe"):
+        os.mkfifo(copy / name)
+    (copy / "deep" / "er" / ".gitignore").symlink_to(copy / "deep" / "pipe")
+    (copy / "deep" / "large").write_bytes(os.urandom(300_000))
+    assert b"deep/large" in snapshot.diff()
+    assert len(snapshot.diff(1_000)) == 1_000
+    assert (copy / "deep" / "pipe").is_fifo()
+
+
 def make_repository(folder: Path, *, commit: bool = True) -> None:
     folder.mkdir(parents=True)
     git = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e"]

@@ -28,7 +28,7 @@ from dragoman.fleet.limiter_socket import VARIABLE, LimiterClient
 from dragoman.fleet.placement import SOURCES, place_name
 from dragoman.fleet.result import AttemptResult, Checked, Outcome, UsedTokens, write_result
 from dragoman.fleet.task import Task
-from dragoman.fleet.workspace import COPY, Snapshot, make_copy, remove_place, write_files
+from dragoman.fleet.workspace import COPY, MOST_DIFF_BYTES, Snapshot, make_copy, remove_place, write_files
 from dragoman.loop.options import Connector
 from dragoman.policy.approvals import Unattended
 from dragoman.policy.sandbox.cache_removal import remove_tree
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
 MOST_TASK_BYTES = 16_000_000
 MOST_OUTPUT_CHARS = 16_000
-MOST_DIFF_CHARS = 4_000_000
 SETUP_FAILED = "SetupFailed"
 DEADLINE = "DeadlineReached"
 _LIMITS = (TurnLimit, BudgetExceeded, LoopDetected, OutputLimit)
@@ -304,8 +303,8 @@ class AttemptWork:
         if snapshot is None:
             return
         with suppress(InputError):
-            patch = (await asyncio.to_thread(snapshot.diff)).decode("utf-8", "replace")
-            self._change(diff=redact(patch[:MOST_DIFF_CHARS], self._secrets), is_diff_cut=len(patch) > MOST_DIFF_CHARS)
+            patch = await asyncio.to_thread(snapshot.diff)
+            self._change(diff=redact(patch.decode("utf-8", "replace"), self._secrets), is_diff_cut=len(patch) == MOST_DIFF_BYTES)
 
     # --- setting up
 

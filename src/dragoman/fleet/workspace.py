@@ -11,6 +11,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -28,6 +29,9 @@ from dragoman.words import say
 COPY = "work"
 """The copy in the folder of its attempt."""
 GIT_S = 1_800.0
+SNAPSHOT_S = 600.0
+MOST_DIFF_BYTES = 4_000_000
+_READ_BY_GIT = (".gitignore", ".gitattributes")
 _FICLONE = 0x40049409
 _PIECE_BYTES = 1 << 20
 _HELD = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -202,19 +206,46 @@ def find_repository(url: str) -> None:
 
 
 def run_git(
-    arguments: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = GIT_S, given: bytes = b"", also_fine: int = 0
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = GIT_S,
+    given: bytes = b"",
+    *,
+    also_fine: int = 0,
+    most: int = 0,
 ) -> bytes:
-    """What git prints. Raises InputError with its complaint, unless its exit code is 0 or `also_fine`."""
+    """What git prints; with `most`, no more than so many bytes of it. Raises InputError with its complaint, unless its exit code is 0 or
+    `also_fine`."""
     around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name == "GIT_SSH_COMMAND"}
     around |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
     try:
-        done = subprocess.run([*_GIT, *arguments], capture_output=True, input=given, env=around, timeout=timeout_s, check=False)
+        done = (_run_in_part if most else _run_whole)([*_GIT, *arguments], given, around, timeout_s, most)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(say("fleet.git_failed", reason=error)) from error
     if done.returncode not in (0, also_fine):
         complaint = done.stderr.decode("utf-8", "replace").strip() or f"{arguments[0]}: {done.returncode}"
         raise InputError(say("fleet.git_failed", reason=complaint[-500:]))
     return done.stdout
+
+
+def _run_whole(words: list[str], given: bytes, env: Mapping[str, str], timeout_s: float, _: int) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(words, capture_output=True, input=given, env=env, timeout=timeout_s, check=False)
+
+
+def _run_in_part(words: list[str], _: bytes, env: Mapping[str, str], timeout_s: float, most: int) -> subprocess.CompletedProcess[bytes]:
+    """What an agent has made may be of any size: what is more than `most` is never in memory."""
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env) as process:
+        timer = threading.Timer(timeout_s, process.kill)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            data = process.stdout.read(most)
+            if is_cut := len(data) == most:
+                process.kill()
+            process.wait()
+        finally:
+            timer.cancel()
+    return subprocess.CompletedProcess(words, 0 if is_cut else process.returncode, data, b"")
 
 
 class Snapshot:
@@ -230,10 +261,12 @@ class Snapshot:
                 file.write(text)
         self._tree = self._write_tree()
 
-    def diff(self) -> bytes:
-        """What changed since, as a patch. Raises InputError."""
+    def diff(self, most: int = MOST_DIFF_BYTES) -> bytes:
+        """What changed since, as a patch: no more than so many bytes of it. Raises InputError."""
         now = self._write_tree()
-        return self._git("diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", self._tree, now) if now != self._tree else b""
+        if now == self._tree:
+            return b""
+        return self._git("diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", self._tree, now, most=most)
 
     def _write_tree(self) -> str:
         """The tree of the copy as it is now. Repositories inside it are taken as what they are on disk, folders of files: git would run
@@ -266,16 +299,16 @@ class Snapshot:
         ignored = self._git("check-ignore", "--no-index", "-z", "--stdin", given=given, also_fine=1)
         return sorted(set(found) - {os.fsdecode(path) for path in ignored.split(b"\0")})
 
-    def _git(self, *arguments: str, index: str = "index", within: str = "", given: bytes = b"", also_fine: int = 0) -> bytes:
+    def _git(self, *arguments: str, index: str = "index", within: str = "", given: bytes = b"", also_fine: int = 0, most: int = 0) -> bytes:
         own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(self._copy)}
         own["GIT_INDEX_FILE"] = os.path.join(self._folder, index)
         tree = os.path.join(self._copy, within) if within else self._copy
         words = [f"--git-dir={self._folder}", f"--work-tree={tree}", "-C", tree, *arguments]
-        return run_git(words, own, given=given, also_fine=also_fine)
+        return run_git(words, own, SNAPSHOT_S, given, also_fine=also_fine, most=most)
 
 
 def _folders_with_git(copy: str) -> Iterator[str]:
-    """Paths in the copy, found without following a link."""
+    """Paths in the copy, found without following a link. Pipes that git would read, and wait at for good, are removed on the way."""
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -286,5 +319,14 @@ def _folders_with_git(copy: str) -> Iterator[str]:
             continue
         if any(entry.name.lower() == ".git" for entry in entries):
             yield folder
+        for name in (entry.name for entry in entries if entry.name.lower() in _READ_BY_GIT and _is_special(entry)):
+            with open_directory(os.path.join(copy, folder)) as directory:
+                directory.unlink(name)
         inner = (entry.name for entry in entries if entry.name.lower() != ".git" and entry.is_dir(follow_symlinks=False))
         waiting += [os.path.join(folder, name) for name in inner]
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether this is a pipe, a socket or a device."""
+    mode = entry.stat(follow_symlinks=False).st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
