@@ -1,4 +1,4 @@
-"""Whatever is killed, each task has exactly one result, none is lost, and what lost starts have cost is counted."""
+"""Whatever is killed, each task has exactly one result, none is lost, what lost starts have cost is counted, and the budget holds."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ SUPERVISORS = 5
 """How often the supervisor is killed: the last time while it resumes."""
 EACH_WORKER_S = 0.7 if TASKS == 60 else 1.5
 LIMIT_S = 60 * TASKS
+WORKERS = 4
+ONE_TASK_USD, ONE_REQUEST_USD = 0.0398, 0.02
+"""What a task costs, and more than any of its requests does."""
 
 
 def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Callable[..., Service]) -> None:
@@ -31,16 +34,21 @@ def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Calla
     write_tasks(place, [task(f"t{number}") for number in range(TASKS)])
     killer = _WorkerKiller(chance)
     killer.start()
-    process = place.start(
-        "fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", "4", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    budget_usd = 0.8 * TASKS * ONE_TASK_USD  # named once: it holds for all that come after
+    words = ("fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", str(WORKERS), "--budget-usd", str(budget_usd))
+    process = place.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for number in range(1, SUPERVISORS):
-        _wait_for(lambda done=TASKS * number // (SUPERVISORS + 1): _accepted(place) >= done, process, killer)
+        _wait_for(lambda done=TASKS * number // (2 * SUPERVISORS): _accepted(place) >= done, process, killer)
         _kill(process)
         process = _resume(place)
     time.sleep(chance.uniform(0.2, 0.6))
     _kill(process)  # while it resumes, or just after
     process = _resume(place)
+    killer.supervisor = process.pid
+    assert process.wait(LIMIT_S) == 60, (place.work / "resume.txt").read_text()[-2_000:]
+    spent_usd = sum(row["cost_usd"] + row["lost_usd"] for row in results(place))
+    assert budget_usd <= spent_usd <= budget_usd + WORKERS * ONE_REQUEST_USD
+    process = _resume(place, "--budget-usd", str(10 * budget_usd))
     _wait_for(lambda: _accepted(place) >= TASKS * 0.9, process, killer)
     killer.supervisor = 0  # the last ones would be all that is left to be killed, again and again
     code = process.wait(LIMIT_S)
@@ -49,6 +57,7 @@ def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Calla
     lost = _require_one_result_each(place)
     assert killer.killed > 0
     print(f"{TASKS} tasks: {SUPERVISORS} supervisors and {killer.killed} processes of workers killed, {lost} starts lost")
+    print(f"${spent_usd:.4f} were spent of a budget of ${budget_usd:.4f} when it was used up")
     assert service.server.requests
     assert not alive(str(place.work)), "something of the fleet still runs"
     assert not Path(json.loads((fleet_files(place) / "lock.json").read_text())["scratch"]).exists()
@@ -101,9 +110,9 @@ def _storming(choose: Callable[[Any], Any], chance: random.Random) -> Callable[[
     return answer
 
 
-def _resume(place: Place) -> subprocess.Popen[bytes]:
+def _resume(place: Place, *words: str) -> subprocess.Popen[bytes]:
     with (place.work / "resume.txt").open("ab") as out:
-        return place.start("fleet", "resume", "tasks", "--workers", "4", stdout=out, stderr=out)
+        return place.start("fleet", "resume", "tasks", "--workers", str(WORKERS), *words, stdout=out, stderr=out)
 
 
 def _accepted(place: Place) -> int:
