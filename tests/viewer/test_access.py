@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.viewer.access import _uid_of, is_own_connection
+from dragoman.viewer.server import CONNECTIONS
 from program import Place
 from viewer.browsing import Serving, serving
 
@@ -154,7 +155,51 @@ def test_what_is_not_http_or_too_much_of_it_ends_the_connection_and_no_more(serv
     assert raw(server, b"GET / HTTP/1.1\r\nHost: evil.example\r\nHost: " + host + b"\r\n\r\n").startswith(b"HTTP/1.1 400")
     assert b" 200 " not in raw(server, b"GET / HTTP/1.1\r\nX: " + b"x" * 5_000_000 + b"\r\n\r\n")[:100]
     assert b" 200 " not in raw(server, head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400000\r\n" + b"x" * 9_000_000)[:100]
+    assert raw(server, head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"x: y\r\n" * 60_000).startswith(b"HTTP/1.1 400")
     assert ask(server, "GET", "/")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 1_0",
+        b"Content-Length: +2",
+        b"Content-Length: -1",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: xchunked",
+        b"Transfer-Encoding: gzip, chunked",
+        b"Transfer-Encoding: chunked\r\n\r\n0x2",
+        b"Transfer-Encoding: chunked\r\n\r\n-2",
+        b"Content-Length : 2",
+        b"X: y\r\n Content-Length: 2",
+    ],
+)
+def test_a_body_whose_length_two_readers_could_take_differently_is_refused(server: Serving, framing: bytes) -> None:
+    host = server.url.removeprefix("http://").rstrip("/").encode()
+    head = b"POST /api/key HTTP/1.1\r\nHost: " + host + b"\r\nContent-Type: application/json\r\n"
+    assert raw(server, head + framing + b"\r\n\r\n{}\r\n0\r\n\r\n").startswith(b"HTTP/1.1 400")
+
+
+def test_what_is_asked_for_need_not_be_a_path(server: Serving) -> None:
+    host = server.url.removeprefix("http://").rstrip("/").encode()
+    for target in (b"*", b"http://evil.example/api/sessions", b"//evil.example/", b"%", b"/%ff%00"):
+        assert raw(server, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n\r\n").startswith(b"HTTP/1.1 404")
+    many = "&".join(["a=1"] * 1000)
+    assert ask(server, "GET", f"/api/sessions?{many}", {"x-dragoman-key": key_of(server)})[0] == 200
+
+
+def test_connections_that_ask_for_nothing_hold_up_nobody(server: Serving) -> None:
+    host, _, port = server.url.removeprefix("http://").rstrip("/").partition(":")
+    held: list[socket.socket] = []
+    try:
+        for _ in range(CONNECTIONS + 20):
+            held.append(socket.create_connection((host, int(port)), timeout=60))
+            held[-1].sendall(b"GET / HTTP/1.1\r\nHo")
+        for _ in range(3):
+            assert ask(server, "GET", "/")[0] == 200
+    finally:
+        for connection in held:
+            connection.close()
 
 
 def test_the_kernel_says_whose_connection_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

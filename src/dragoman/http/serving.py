@@ -7,6 +7,7 @@ body and how long it may take where `ClientLimits` says so.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,8 @@ import msgspec
 MAX_HEAD_BYTES = 1 << 18
 BACKLOG = 4096
 """How many clients may wait to be accepted, if the system allows it. Beyond that, connecting takes a second or more."""
+_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
+_LENGTH = re.compile(r"[0-9]{1,15}")
 ONCE = frozenset({"host", "origin", "content-length", "transfer-encoding"})
 """Headers that two readers could understand differently if they came twice."""
 
@@ -120,7 +123,9 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
             raise Malformed(f"Not a request line: {first[:80]}")
     headers: dict[str, str] = {}
     for name, _, value in (line.partition(":") for line in lines):
-        name = name.strip().lower()
+        if not name or name != name.strip():
+            raise Malformed(f"Not a header: {name[:80]}")
+        name = name.lower()
         if name in headers and name in ONCE:
             raise Malformed(f"The header {name} came twice.")
         headers[name] = value.strip()
@@ -135,37 +140,47 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str], most: int | None) -> bytes:
-    if "chunked" in headers.get("transfer-encoding", "").lower():
+    """Strictly: a tunnel in front of us must not take another length from what we read."""
+    encoding, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if encoding is not None:
+        if encoding.lower() != "chunked" or length is not None:
+            raise Malformed("How long the body is, is not clear.")
         return await _read_chunks(reader, most)
-    try:
-        length = int(headers.get("content-length", "0"))
-    except ValueError as error:
-        raise Malformed("Content-Length is not a number.") from error
-    if most is not None and length > most:
+    if length is None:
+        return b""
+    if not _LENGTH.fullmatch(length):
+        raise Malformed("Content-Length is not a number.")
+    if most is not None and int(length) > most:
         raise Malformed("The body is too long.")
-    return await reader.readexactly(length) if length > 0 else b""
+    return await reader.readexactly(int(length))
 
 
 async def _read_chunks(reader: asyncio.StreamReader, most: int | None) -> bytes:
     chunks: list[bytes] = []
     whole = 0
     while True:
-        line = await reader.readuntil(b"\r\n")
-        try:
-            size = int(line.split(b";")[0], 16)
-        except ValueError as error:
-            raise Malformed("A chunk's size is not a number.") from error
-        if size < 0:
-            raise Malformed("A chunk's size is below zero.")
+        if len(chunks) % 64 == 63:
+            await asyncio.sleep(0)  # what is there already is read without a pause: others want their turn
+        size_text = (await reader.readuntil(b"\r\n")).partition(b";")[0].strip()
+        if not _SIZE.fullmatch(size_text):
+            raise Malformed("A chunk's size is not a number.")
+        size = int(size_text, 16)
         if size == 0:
-            while await reader.readuntil(b"\r\n") != b"\r\n":
-                pass
+            await _read_trailers(reader)
             return b"".join(chunks)
         whole += size
         if most is not None and whole > most:
             raise Malformed("The body is too long.")
         chunks.append(await reader.readexactly(size))
         await reader.readexactly(2)
+
+
+async def _read_trailers(reader: asyncio.StreamReader) -> None:
+    left = MAX_HEAD_BYTES
+    while (line := await reader.readuntil(b"\r\n")) != b"\r\n":
+        left -= len(line)
+        if left < 0:
+            raise Malformed("There is too much behind the body.")
 
 
 class AnswerSender:
@@ -240,6 +255,8 @@ class Listener(Generic[AnySender]):
         self._name = name
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._waiting: dict[asyncio.Task[None], None] = {}
+        """Those whose next request has not come yet, the longest waiting first."""
         self.accepted = 0
         """Number of connections opened."""
 
@@ -267,23 +284,37 @@ class Listener(Generic[AnySender]):
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _begin_connection(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
-        most = self._limits.connections
-        if (most is not None and len(self._connections) >= most) or not self._admit(writer):
+        if not self._admit(writer) or not self._make_room():
             writer.transport.abort()
             return
         self.accepted += 1
         task = asyncio.create_task(self._serve_connection(reader, writer))
         self._connections.add(task)
+        self._waiting[task] = None
         task.add_done_callback(lambda _: self._end_connection(task, writer))
 
+    def _make_room(self) -> bool:
+        """For one more connection: where all are taken, the one that has waited longest is closed. False: all are being answered."""
+        most = self._limits.connections
+        if most is None or len(self._connections) < most:
+            return True
+        longest = next(iter(self._waiting), None)
+        if longest is None:
+            return False
+        del self._waiting[longest]
+        longest.cancel()
+        return True
+
     async def _serve_connection(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
-        while await self._serve_request(reader, writer):
-            pass
+        task = asyncio.current_task()
+        assert task is not None
+        while await self._serve_request(reader, writer, task):
+            self._waiting[task] = None
         writer.close()
         with suppress(OSError):  # the client left before it had read everything
             await writer.wait_closed()
 
-    async def _serve_request(self, reader: ClientReader, writer: asyncio.StreamWriter) -> bool:
+    async def _serve_request(self, reader: ClientReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> bool:
         """Answer one request of a connection. False if it was the last."""
         sender = self._make_sender(reader, writer)
         try:
@@ -292,6 +323,8 @@ class Listener(Generic[AnySender]):
             with suppress(Hangup):
                 await sender.send_text(400, str(error))
             return False
+        finally:
+            self._waiting.pop(task, None)
         if request is None:
             return False
         try:

@@ -115,7 +115,7 @@ class PageServer:
         if (refusal := self._access.refuse(request)) is not None:
             await self._send_error(sender, refusal.status, str(say(f"viewer.refused_{refusal.reason}")))
             return
-        path = [unquote(part) for part in request.path.split("/")[1:]]
+        path = [unquote(part) for part in request.path.removeprefix("/").split("/")]
         try:
             if path[0] != "api":
                 await self._send_asset(sender, request)
@@ -161,7 +161,7 @@ class PageServer:
     # --- what a page gets that has a key
 
     async def _answer(self, path: list[str], request: ReceivedRequest, sender: AnswerSender) -> None:
-        query = dict(parse_qsl(request.query, keep_blank_values=True, max_num_fields=50))
+        query = dict(parse_qsl(request.query, keep_blank_values=True))
         match request.method, path:
             case "GET", ["about"]:
                 await self._send_json(sender, self._about())
