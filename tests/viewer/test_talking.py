@@ -97,6 +97,51 @@ def test_a_task_from_prompt_to_answer_with_every_kind_of_answer_to_its_questions
     assert "All **done**." in shown.out or "done" in shown.out
 
 
+def test_what_is_pressed_twice_is_done_once(place: Place, browser: Browser) -> None:
+    with talking(place, browser, f"{WRITE.replace('NAME', 'a.txt')}\n---\ntext: Done.") as (_, _, page):
+        field(page).fill("Begin.")
+        for _ in range(3):
+            field(page).press("Enter")
+        question(page).get_by_role("button", name="yes", exact=True).dblclick()
+        expect(page.locator(".markdown")).to_have_text("Done.")
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        expect(page.locator(".row.prompt")).to_have_count(1)
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_command_that_fails_is_shown_as_failed_with_its_code(place: Place, browser: Browser) -> None:
+    with talking(place, browser, 'call: run_shell {"command": "echo so far; exit 3", "writes": true}\n---\ntext: It failed.') as (
+        _,
+        _,
+        page,
+    ):
+        send(page, "Begin.")
+        expect(page.locator(".markdown")).to_have_text("It failed.")
+        call = page.locator(".row.call")
+        expect(call.locator(".mark.failed")).to_have_text("✗")
+        expect(call).to_contain_text("failed exit code 3")
+        page.get_by_role("link", name="Timeline").click()  # as the log has it
+        expect(page.locator(".row.call")).to_contain_text("failed exit code 3")
+
+
+def test_the_end_stays_in_sight_until_somebody_scrolls_up(place: Place, browser: Browser) -> None:
+    paragraphs = "\\n\\n".join(f"Paragraph {number}, long enough to take more than one line of a telephone." for number in range(30))
+    script = f'text piece=60: "{paragraphs}"\n---\ntext piece=60: "{paragraphs}"'
+    with talking(place, browser, script) as (_, _, page):
+        page.set_viewport_size({"width": 375, "height": 700})
+        send(page, "Begin.")
+        expect(page.get_by_text("Paragraph 29")).to_be_in_viewport()
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        page.mouse.move(200, 300)
+        page.mouse.wheel(0, -1500)
+        expect(page.get_by_text("Paragraph 29")).not_to_be_in_viewport()
+        send(page, "More.")  # leads back to the end
+        assert place.service is not None
+        place.service.expect(2)
+        expect(page.get_by_text("More.")).to_have_count(0)  # far above the window, with what answers it below
+        expect(page.get_by_text("Paragraph 29").last).to_be_in_viewport()
+
+
 def test_what_is_sent_during_a_run_waits_steers_is_taken_back_or_stops_it(place: Place, browser: Browser) -> None:
     script = "text: I begin.\nstall\n---\ntext: Second.\n---\ntext: Third."
     with talking(place, browser, script) as (_, _, page):
@@ -164,6 +209,10 @@ def test_a_killed_program_is_started_again_and_the_conversation_goes_on(place: P
             place_in_page = page.url.partition("#")[2]
             server.process.kill()
             server.process.wait(60)
+            field(page).fill("Are you there?")
+            field(page).press("Enter")
+            expect(page.get_by_role("alert")).to_contain_text("the program has ended")
+            expect(field(page)).to_have_value("Are you there?")
             page.close()
             view.faults = []  # it was cut off
         with serving(place, "--talk") as server, watched(browser, server) as view:

@@ -83,6 +83,7 @@ TEXTS = {
     "viewer.page_lanes": "{calls:call|calls} side by side in {time}",
     "viewer.page_live_live": "live",
     "viewer.page_live_lost": "connection lost, trying again",
+    "viewer.page_no_server": "No answer: the program has ended, or the connection to it. Start dragoman view again.",
     "viewer.page_live_ended": "no longer followed",
     "viewer.page_output": "Output, as the model got it",
     "viewer.page_part_fresh": "fresh",

@@ -52,6 +52,9 @@ export class Blocks {
   }
 }
 
+// A command that ended with another code than 0 has failed, although the call was carried out.
+export const stateOf = (block) => (block.state === "done" && block.data?.exit_code ? "failed" : block.state);
+
 export const isAnswer = (block) => block.kind === "status" && /^a\d+$/.test(block.id);
 
 // The blocks in the order in which they are shown. Calls that ran side by side get their lanes before them.
@@ -86,7 +89,7 @@ export function totalsOf(blocks) {
   }
   for (const block of blocks.all("call")) {
     totals.calls += 1;
-    totals.failed += block.state === "failed" ? 1 : 0;
+    totals.failed += stateOf(block) === "failed" ? 1 : 0;
     totals.tools[block.data.name] = (totals.tools[block.data.name] ?? 0) + 1;
   }
   return totals;

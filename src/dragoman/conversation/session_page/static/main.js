@@ -1,5 +1,5 @@
 // Where the page is, by what stands behind the `#`; the way in; and keys that work everywhere.
-import { html, render, useEffect, useState } from "./preact.js";
+import { html, render, useLayoutEffect, useState } from "./preact.js";
 import { ComparePage } from "./compare.js";
 import { ListPage } from "./list.js";
 import { SessionPage } from "./session.js";
@@ -16,7 +16,7 @@ function placeInPage(hash) {
 function App({ about }) {
   const [place, setPlace] = useState(placeInPage(location.hash));
   const [helps, setHelps] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const moved = () => setPlace(placeInPage(location.hash));
     const onKey = (event) => {
       if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;

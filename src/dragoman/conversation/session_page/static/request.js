@@ -1,5 +1,5 @@
 // What the model was told at one entry: item by item, to the byte, and what was new in it.
-import { html, useEffect, useMemo, useState } from "./preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useState } from "./preact.js";
 import { compareLines, onlyChanges, Unified } from "./diff.js";
 import * as source from "./source.js";
 import { count, oneLine, plain, short, t, usd } from "./words.js";
@@ -15,7 +15,7 @@ export function RequestView({ session, seq, params }) {
   const before = usages.slice(0, Math.max(at, 0)).filter((block) => /^a/.test(block.data.of)).at(-1)?.data.seq;
   const after = usages.slice(at + 1).find((block) => /^a/.test(block.data.of))?.data.seq;
   const link = (more, number = seq) => `#/s/${session.key}/r/${number}?${new URLSearchParams({ to, view, ...more })}`;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event) => {
       if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "[" && before) location.hash = link({}, before);

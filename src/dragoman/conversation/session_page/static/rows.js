@@ -1,6 +1,6 @@
 // One row of a timeline: a prompt, an answer's head, text, a thought, a call, a notice, a question, lanes.
 import { html, useEffect, useState } from "./preact.js";
-import { isAnswer } from "./blocks.js";
+import { isAnswer, stateOf } from "./blocks.js";
 import { isDiff, ShownDiff } from "./diff.js";
 import { Markdown } from "./markdown.js";
 import * as source from "./source.js";
@@ -67,11 +67,12 @@ export function Split({ used }) {
 }
 
 function CallRow({ block, at }) {
-  const { data, state } = block;
+  const { data } = block;
+  const state = stateOf(block);
   const time = data.started_ms && data.finished_ms ? seconds(data.finished_ms - data.started_ms) : "";
   const mark = { done: "✓", failed: "✗", refused: "⊘", cancelled: "◼", running: "…", waiting: "?" }[state] ?? "·";
   const label = html`<span class=${`mark ${state}`} aria-hidden="true">${mark}</span> <bdi class="call-title">${oneLine(block.text, 200)}</bdi>
-    <small>${time} ${state !== "done" && html`<span class=${state}>${t(`state_${state || "waiting"}`)}</span>`} <span>${["waiting", "running"].includes(state) ? "" : oneLine(data.result ?? "", 160)}</span></small>`;
+    <small>${time} ${state !== "done" && html`<span class=${state}>${t(`state_${state || "waiting"}`)}</span>`} ${data.exit_code ? t("exit_code", { code: data.exit_code }) : ""} <span>${["waiting", "running"].includes(state) ? "" : oneLine(data.result ?? "", 160)}</span></small>`;
   return html`<${Fold} at=${at} id=${block.id} label=${label}><${CallBody} block=${block} at=${at} /><//>`;
 }
 
@@ -84,7 +85,7 @@ function CallBody({ block, at }) {
     <h3>${t("input")}</h3><${Arguments} text=${data.arguments} />
     ${shown && isDiff(shown) && html`<h3>${t("change")}</h3><${ShownDiff} text=${shown} />`}
     ${shown && !isDiff(shown) && html`<h3>${t("shown_to_you")}</h3><${Code} text=${shown} />`}
-    ${data.output && html`<h3>${t("output")}</h3><${Code} text=${data.output} bad=${block.state === "failed"} />`}
+    ${data.output && html`<h3>${t("output")}</h3><${Code} text=${data.output} bad=${stateOf(block) === "failed"} />`}
     ${!data.output && data.output_so_far && html`<h3>${t("output")}</h3><${Code} text=${data.output_so_far} />`}
     ${data.exit_code != null && html`<p class="facts">${t("exit_code", { code: data.exit_code })}</p>`}
     ${(data.notes ?? []).map((note) => html`<p class="facts">${plain(note)}</p>`)}
@@ -131,8 +132,9 @@ function NoticeRow({ block, at }) {
 const MARKS = { pruned: "✂", compressed: "⇲", model: "⇄", rewound: "↶", restored: "↶", kept: "⚲" };
 
 function QuestionRow({ block, at }) {
+  const about = at.blocks.get(block.data?.call)?.text || block.text;
   if (at.question && block.kind === "question" && block.state === "waiting") return at.question(block);
-  return html`<span class="note">${t("question")} <bdi>${oneLine(block.text)}</bdi> <b>${t(`state_${block.state || "waiting"}`)}</b> ${plain(block.data?.by ?? "")}</span>`;
+  return html`<span class="note">${t("question")} <bdi>${oneLine(about)}</bdi> <b>${t(`state_${block.state || "waiting"}`)}</b> ${plain(block.data?.by ?? "")}</span>`;
 }
 
 // Calls that ran side by side, over time.
@@ -146,7 +148,7 @@ function LanesRow({ block, at }) {
     ${calls.map((call) => {
       const took = (call.data.finished_ms || end) - call.data.started_ms;
       return html`<div class="lane"><span class="lane-name"><bdi>${oneLine(call.text, 60)}</bdi></span>
-        <span class="lane-time"><i class=${call.state} style=${{ marginLeft: part(call.data.started_ms), width: part(begin + Math.max(took, (end - begin) / 200)) }}></i></span>
+        <span class="lane-time"><i class=${stateOf(call)} style=${{ marginLeft: part(call.data.started_ms), width: part(begin + Math.max(took, (end - begin) / 200)) }}></i></span>
         <small>${seconds(took)}</small></div>`;
     })}</figure>`;
 }

@@ -1,5 +1,5 @@
 // One session: its head, its timeline, and the views beside it. It grows while somebody writes it.
-import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./preact.js";
 import { Blocks, isAnswer, rowsOf, totalsOf } from "./blocks.js";
 import { ContextView } from "./context.js";
 import { FilesView } from "./files.js";
@@ -126,12 +126,15 @@ export function Timeline({ session, version, entry, question, follows }) {
   const all = useMemo(() => rowsOf(session.blocks), [session.blocks, version]);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = useMemo(() => (words.length ? all.filter((block) => holds(block, words)) : all), [all, search]);
-  const toggle = (id) =>
+  const leaveEnd = useEndInSight(follows, rows.at(-1)?.kind === "prompt" ? rows.at(-1).id : "");
+  const toggle = (id) => {
+    leaveEnd();
     setOpen((before) => {
       const after = new Set(before);
       if (!after.delete(id)) after.add(id);
       return after;
     });
+  };
   const at = { ...placeOf(session, open, toggle), question };
   const select = (id) => {
     now.current = id;
@@ -154,10 +157,8 @@ export function Timeline({ session, version, entry, question, follows }) {
     const place = own >= 0 ? own : rows.findIndex((block) => (block.data?.seq ?? 0) >= Number(entry));
     show(place < 0 ? rows.length - 1 : place, true);
   }, [entry]);
-  useEffect(() => {
-    if (follows && scrollY + innerHeight > document.body.scrollHeight - 300) setGoTo({ place: rows.length - 1 });
-  }, [rows.length, version]);
-  useEffect(() => {
+  // Before anything is painted: a key that is pressed as soon as the rows are seen is heard.
+  useLayoutEffect(() => {
     const onKey = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (isTyping(event.target)) {
@@ -193,6 +194,31 @@ export function Timeline({ session, version, entry, question, follows }) {
       ${block.data?.taken_back && html`<small class="dim">${t("taken_back")}</small>`}
       <${Row} block=${block} at=${at} /></article>`} />
   </div>`;
+}
+
+// Keeps the end of the page in sight while it grows, until the person scrolls up; a new prompt leads back to it.
+function useEndInSight(follows, prompt) {
+  const isAtEnd = useRef(true);
+  const goToEnd = () => follows && isAtEnd.current && scrollTo(0, document.documentElement.scrollHeight);
+  useEffect(() => {
+    if (!follows) return;
+    let before = { y: scrollY, height: 0 };
+    const note = () => {
+      const now = { y: scrollY, height: document.documentElement.scrollHeight };
+      if (now.height - innerHeight - now.y < 40) isAtEnd.current = true;
+      else if (now.y < before.y && now.height === before.height) isAtEnd.current = false; // or rows above it were measured
+      before = now;
+    };
+    const grown = new ResizeObserver(goToEnd);
+    grown.observe(document.body);
+    addEventListener("scroll", note, { passive: true });
+    return () => (grown.disconnect(), removeEventListener("scroll", note));
+  }, []);
+  useEffect(() => {
+    if (prompt) isAtEnd.current = true;
+    goToEnd();
+  }, [prompt]);
+  return () => void (isAtEnd.current = false);
 }
 
 // An answer and its calls are one entry: a call is named by its block.

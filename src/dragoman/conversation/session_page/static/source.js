@@ -1,4 +1,6 @@
 // Where sessions come from: the server, asked with the page's key; or, in an export, the file itself.
+import { t } from "./words.js";
+
 const KEY = "dragoman-key";
 export const embedded = readEmbedded();
 
@@ -22,10 +24,12 @@ async function answerOf(response) {
   return data;
 }
 
-export const get = async (path) => answerOf(await fetch(`api/${path}`, { headers: headers() }));
+const ask = (path, options) => fetch(`api/${path}`, options).catch(() => Promise.reject(new Refused(t("no_server"), 0)));
+
+export const get = async (path) => answerOf(await ask(path, { headers: headers() }));
 
 export const post = async (path, body = {}) =>
-  answerOf(await fetch(`api/${path}`, { method: "POST", headers: { ...headers(), "content-type": "application/json" }, body: JSON.stringify(body) }));
+  answerOf(await ask(path, { method: "POST", headers: { ...headers(), "content-type": "application/json" }, body: JSON.stringify(body) }));
 
 // The token stands behind the `#`, which no server and no log is sent. It is exchanged once, and taken out of the address.
 export async function enter(credential) {

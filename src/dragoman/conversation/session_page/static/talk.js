@@ -37,14 +37,17 @@ function Talk({ id }) {
   const [live, setLive] = useState("");
   const [, setVersion] = useState(0);
   const [choices, setChoices] = useState({ models: [], modes: [], efforts: [], commands: [] });
+  const last = useRef(Promise.resolve());
   useEffect(() => {
     let stop = () => {};
+    let ended = false;
     const blocks = new Blocks();
     const begin = async () => {
       try {
         const state = await source.post("talk/open", { session: id });
         setTalk({ blocks, state });
         setChoices(await source.post("talk/choices"));
+        if (ended) return;
         stop = source.follow(() => `talk/${id}/events?after=${blocks.seq}`, (events) => {
           blocks.take(events);
           const state = events.findLast((event) => event.kind === "state");
@@ -56,12 +59,14 @@ function Talk({ id }) {
       }
     };
     begin();
-    return () => stop();
+    return () => ((ended = true), stop());
   }, [id]);
   if (!talk) return html`<main><p class=${fault ? "bad" : "dim"} role=${fault && "alert"}>${plain(fault) || t("loading")}</p></main>`;
   const { blocks, state } = talk;
   const facts = blocks.get("session")?.data ?? {};
-  const act = (what, body) => source.post(`talk/${id}/${what}`, body).then((found) => (setFault(""), found), (error) => setFault(error.message));
+  const post = (what, body) => source.post(`talk/${id}/${what}`, body).then((found) => (setFault(""), found), (error) => setFault(error.message));
+  // One after the other, in the order in which they were done. A stop waits for nothing.
+  const act = (what, body) => (what === "cancel" ? post(what, body) : (last.current = last.current.then(() => post(what, body))));
   const waiting = blocks.get("waiting")?.data.items ?? [];
   const questions = blocks.all("question").filter((block) => block.state === "waiting" && block.data.question);
   return html`<main class="talk"><section class="head"><h1 dir="auto">${oneLine(facts.title || t("talk"))}</h1>
@@ -84,7 +89,11 @@ function Composer({ state, act, choices, busy }) {
   const [address, setAddress] = useState("");
   const field = useRef(null);
   const narrow = useNarrow();
-  const send = (when) => text.trim() && act("send", { text, when }).then((sent) => sent && setText(""));
+  const send = async (when) => {
+    if (!text.trim()) return;
+    setText(""); // at once: Enter that is pressed twice sends once
+    if (!(await act("send", { text, when }))) setText((now) => now || text);
+  };
   const onKey = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -108,7 +117,12 @@ function Composer({ state, act, choices, busy }) {
 function Question({ question, answer }) {
   const [open, setOpen] = useState("");
   const [text, setText] = useState("");
-  const give = (choice, words = "") => answer({ question: question.id, choice, text: words });
+  const given = useRef(false);
+  const give = async (choice, words = "") => {
+    if (given.current) return; // a second click is not a second answer
+    given.current = true;
+    if (!(await answer({ question: question.id, choice, text: words }))) given.current = false;
+  };
   const words = { deny_because: t("reason"), edit: t("change_it") };
   const pick = (choice) => {
     if (!words[choice.meaning]) return give(choice.key);

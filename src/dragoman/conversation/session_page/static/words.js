@@ -40,9 +40,9 @@ export function usd(amount) {
 
 export function seconds(ms) {
   if (ms == null || ms < 0) return "";
-  if (ms < 10000) return `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)} s`;
+  if (ms < 10000) return `${(ms / 1000).toFixed(ms < 1000 ? 2 : 1)}\u00a0s`;
   const whole = Math.round(ms / 1000);
-  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")} min`;
+  return whole < 60 ? `${whole}\u00a0s` : `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}\u00a0min`;
 }
 
 export const moment = (ms) => (ms ? new Date(ms).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "medium" }) : "");
