@@ -253,6 +253,17 @@ def test_only_words_of_a_line_of_code_are_translated(english: str, chinese: str,
     assert twins.is_translated(english, chinese) is is_same
 
 
+@pytest.mark.parametrize(
+    ("word", "instead"),
+    [("提示词", "提示"), ("审批", "批准"), ("钥匙串", "密钥环"), ("子智能体", "子代理"), ("可选组件", "附加组件"), ("任务批次", "任务组")],
+)
+def test_a_thing_has_one_name_in_chinese(word: str, instead: str) -> None:
+    """On the pages as in what the program says."""
+    words = ROOT / "src" / "dragoman" / "words" / "zh"
+    said = [*twins.chinese_pages(), ROOT / "README.zh-CN.md", *words.glob("*.py"), words.parents[1] / "conversation" / "help_chinese.py"]
+    assert [each.name for each in said if word in each.read_text(encoding="utf-8")] == [], instead
+
+
 def test_chinese_pages_hold_no_sentence_in_english() -> None:
     found = [
         f"{each.name}: {line}"
