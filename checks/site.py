@@ -16,6 +16,7 @@ from pathlib import Path
 
 import dragoman
 from checks import twins
+from checks.prose import CHINESE, CHINESE_MARKS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -48,7 +49,7 @@ def make_pages() -> int:
         if page.is_file() and page.suffix in (".md", ".svg", ".png"):
             put(page.relative_to(DOCS), page)
     write("index.md", with_links(readme("README.md"), Path("README.md")))
-    write("zh/index.md", with_links(readme("README.zh-CN.md"), Path("README.zh-CN.md"), up="../"))
+    write("zh/index.md", without_gaps(with_links(readme("README.zh-CN.md"), Path("README.zh-CN.md"), up="../")))
     for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"):
         write(f"{name}.md", with_links((ROOT / f"{name}.md").read_text(encoding="utf-8"), Path(f"{name}.md")))
     for name in sorted({"dragoman", *(f"dragoman.{each}" for each in dragoman._MODULES)}):
@@ -68,11 +69,19 @@ def put(name: Path, page: Path) -> None:
         return
     text = page.read_text(encoding="utf-8")
     if name.name.endswith(".zh-CN.md"):
-        write(str(Path("zh") / chinese_name(name)), with_links(text, Path("docs") / name, up="../"))
+        write(str(Path("zh") / chinese_name(name)), without_gaps(with_links(text, Path("docs") / name, up="../")))
         return
     write(str(name), with_links(text, Path("docs") / name))
     if not page.with_name(f"{page.stem}.zh-CN.md").exists() and "decisions" not in name.parts:
         write(str(Path("zh") / name), FALLS_BACK + with_links(text, Path("docs") / name, up="../"))
+
+
+def without_gaps(text: str) -> str:
+    """A Chinese page with the lines of each paragraph joined: a browser shows the end of a line as a space, and Chinese has none there."""
+    parts = re.split(r"(^ *```.*?^ *```$)", text, flags=re.MULTILINE | re.DOTALL)
+    begins_block = r"(?:[-*+>|#]|\d+\.) |\||```|!\[|<"
+    either = rf"(?<=[{CHINESE_MARKS}])\n {{0,3}}(?! |\n|{begins_block})|(?<=[{CHINESE}])\n {{0,3}}(?=[{CHINESE}])"
+    return "".join(part if part.lstrip().startswith("```") else re.sub(either, "", part) for part in parts)
 
 
 def chinese_name(name: Path) -> Path:

@@ -52,3 +52,10 @@ def test_every_page_and_public_module_is_there_in_both_languages(pages: Path) ->
 def test_a_page_without_a_chinese_twin_says_so(pages: Path) -> None:
     assert (pages / "zh" / "extend" / "hooks.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
     assert not (pages / "zh" / "reference" / "documents.md").read_text(encoding="utf-8").startswith(site.FALLS_BACK)
+
+
+def test_lines_of_a_chinese_paragraph_are_shown_without_a_space_between_them() -> None:
+    text = "# 标题。\n\n第一句。\n第二句，\n`code` 在这里\n继续。\nEnglish\n\n- 一项。\n  接着说。\n- 另一项：\n"
+    apart = "\n| 列： |\n|---|\n\n```\n行。\n行。\n```\n"
+    joined = "# 标题。\n\n第一句。第二句，`code` 在这里继续。English\n\n- 一项。接着说。\n- 另一项：\n"
+    assert site.without_gaps(text + apart) == joined + apart
