@@ -58,6 +58,13 @@ async def served(script: str, protocol: str = "anthropic", **options: Any) -> As
                 yield agent, server
 
 
+def time_passes(seconds: float) -> None:
+    """The clock of the running loop goes on by so much at once: what it had to wait for is due."""
+    loop = asyncio.get_running_loop()
+    usual = loop.time
+    loop.time = lambda: usual() + seconds  # type: ignore[method-assign]
+
+
 async def refusal(run: Any) -> BudgetExceeded:
     with pytest.raises(BudgetExceeded) as caught:
         await run
@@ -202,10 +209,13 @@ def test_the_time_ends_an_answer_under_way_and_keeps_what_came(protocol: str) ->
         script = "usage: fresh=1200 output=40\ntext: Once upon a\nstall\n---\n" + ANSWER
         account = Account(Budget(requests=5))
         async with served(script, protocol, budget=account) as (agent, _):
-            run = agent.run("tell", budget=Budget(seconds=0.5))
+            run, told = agent.run("tell", budget=Budget(seconds=30)), ""
             async with asyncio.timeout(60):  # the service stalls for ever
-                events = [event async for event in run]
-            assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Once upon a"
+                async for event in run:
+                    told += event.text if isinstance(event, TextDelta) else ""
+                    if isinstance(event, TextDelta) and told == "Once upon a":
+                        time_passes(30)
+            assert told == "Once upon a"
             error = await refusal(run)
             assert error.budget == "seconds"
             said = [entry for entry in agent.history.entries if isinstance(entry, Said) and entry.message.role == "assistant"]
@@ -221,11 +231,12 @@ def test_the_time_ends_a_tool_that_runs() -> None:
     @dm.tool
     async def wait() -> str:
         """Wait."""
+        time_passes(30)
         await asyncio.sleep(300)
         return "done"
 
     async def main() -> None:
-        async with served("call: wait {}\n---\n" + ANSWER, tools=[wait], limits=Limits(budget=Budget(seconds=0.3))) as (agent, _):
+        async with served("call: wait {}\n---\n" + ANSWER, tools=[wait], limits=Limits(budget=Budget(seconds=30))) as (agent, _):
             await asyncio.wait_for(refusal(agent.run("wait")), 60)
             finished = [entry for entry in agent.history.entries if isinstance(entry, ToolFinished)]
             assert [entry.outcome for entry in finished] == ["cancelled"]

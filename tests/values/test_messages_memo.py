@@ -139,13 +139,15 @@ def test_a_message_takes_the_place_of_a_dead_one_that_was_not_forgotten() -> Non
     """In Python 3.11, what should be called when a message dies is not called where the stack is full."""
     memo = PerMessage(text_of)
     memo._pop = lambda *_: None  # type: ignore[method-assign, assignment]
-    taken = 0
-    for number in range(200):
-        messages = [user(f"message {number}")]
-        taken += id(messages[0]) in memo._memo
-        assert memo.over(messages) == [[f"message {number}"]]
-        assert memo.over(messages)[0] is memo(messages[0])
-    assert taken
+    dead = conversation("dead", 200)
+    memo.over(dead)
+    del dead
+    alive: list[Message] = []
+    while len(alive) < 10_000 and not (alive and id(alive[-1]) in memo._memo):  # until one lies where a dead one lay
+        alive.append(user(f"message {len(alive)}"))
+    assert id(alive[-1]) in memo._memo
+    assert memo.over(alive) == [[message.text] for message in alive]
+    assert memo.over(alive)[-1] is memo(alive[-1])
 
 
 @pytest.fixture
