@@ -459,3 +459,65 @@ def test_a_services_own_history_is_merged_once() -> None:
         assert len(chat.merge_history(own)) == 3
         assert chat.merge_history(own) == ()
         assert chat.get_history(curated=True) == tuple(own)
+
+
+def test_a_history_that_is_no_list_of_messages_is_refused_in_words() -> None:
+    for history in (None, 3, "hello", {"role": "user", "content": "hello"}, dm.user("hello")):
+        with pytest.raises(InputError, match=r"^messages must be a list of messages, such as \[dragoman.user\(…\)\], not "):
+            Chat(provider("text: Fine."), history=history)  # type: ignore[arg-type]
+        with Chat(provider("text: Fine.")) as chat:
+            for take in (chat.set_history, chat.merge_history):
+                with pytest.raises(InputError, match=r"^messages must be a list of messages"):
+                    take(history)  # type: ignore[arg-type]
+
+
+class OfAnSdk:
+    """A message as the SDK of a service has it."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return {"role": "model", "parts": [{"text": "At noon."}]}
+
+
+def test_a_message_of_an_sdk_is_one_wherever_history_is_given() -> None:
+    given: list[Any] = [dm.user("When?"), OfAnSdk()]
+    with Chat(provider("text: Fine."), history=given) as chat:
+        assert texts(chat.get_history()) == [("user", "When?"), ("assistant", "At noon.")]
+        chat.add_history(given[1])
+        chat.set_history(given)
+        assert texts(chat.get_history()) == [("user", "When?"), ("assistant", "At noon.")]
+
+
+def test_a_prompt_that_says_nothing_is_refused() -> None:
+    with Chat(service := provider("text: Fine.")) as chat:
+        for prompt in ("", " \n", [], [""]):
+            with pytest.raises(InputError, match="the prompt is empty"):
+                chat.send_message_sync(prompt)
+    assert service.requests == []
+
+
+def test_a_way_of_searching_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="search must be one of 'off', 'tool', 'grounding', not True"):
+        Chat(provider("text: Fine."), search=True)  # type: ignore[arg-type]
+
+
+def test_an_answer_among_what_is_sent_is_refused_with_where_it_belongs() -> None:
+    with Chat(provider("text: Fine.")) as chat, pytest.raises(InputError, match="with set_history, or as history= of a Chat"):
+        chat.send_message_sync([dm.user("hi"), dm.assistant("hello")])
+
+
+@pytest.mark.parametrize("is_added", [False, True])
+def test_a_result_under_another_tools_name_is_sent_under_that_of_its_call(is_added: bool) -> None:
+    """Gemini refuses one whose name is not the call's."""
+    result = {"functionResponse": {"id": "c1", "name": "tide", "response": {"output": "noon"}}}
+
+    async def talk() -> None:
+        async with MockServer(CALL) as server:
+            async with Chat(dm.connect("gemini", base_url=server.url, key="any"), tools=[TIDES]) as chat:
+                await chat.send_message("when?")
+                if is_added:
+                    chat.add_history(result)
+                answer = await chat.send_message(None if is_added else result)
+                assert answer.text == "At noon."
+            assert server.requests[1].body["contents"][-1]["parts"][0]["functionResponse"]["name"] == "tides"
+
+    asyncio.run(talk())

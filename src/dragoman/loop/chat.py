@@ -16,6 +16,7 @@ from dragoman.loop.assembly import assemble
 from dragoman.loop.chat_turn import ChatAnswer, ChatTurn
 from dragoman.loop.conversation import BetweenRuns
 from dragoman.loop.history import History
+from dragoman.loop.merging import checked
 from dragoman.loop.option_checks import check_options
 from dragoman.loop.options import (
     ApprovalOptions,
@@ -38,7 +39,7 @@ from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError, shown
 from dragoman.values.events import ErrorRaised, TurnEvent, UserCancelled
 from dragoman.values.messages import Content, Message, Settings, ToolCall, ToolSpec
-from dragoman.values.parts import prompt_message, to_messages
+from dragoman.values.parts import prompt_message, says_something
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Chat(BetweenRuns):
         results are pruned and old messages summed up before a message is sent, as an agent does; None: never.
         `approval` holds for `run_calls` alone.
         """
+        check_options(search=search)
         where = WorkspaceOptions(describe=False) if workspace is None else _described(workspace)
         self._harness, self.notices = assemble(
             model, system=system, tools=_tool_options(tools, search), workspace=where, approval=approval, session=session,
@@ -104,7 +106,7 @@ class Chat(BetweenRuns):
         """What the model said last; None before the first answer."""
         try:
             self._require_search(search)
-            self._begin_with(tuple(history))
+            self._begin_with(history)
         except BaseException:
             self._session.close()  # so that the next attempt does not find it in use
             raise
@@ -151,7 +153,7 @@ class Chat(BetweenRuns):
         search = self._search if search is None else search
         self._require_search(search)
         prompt = None if message is None else prompt_message(message)
-        if prompt is not None and not prompt.parts:
+        if prompt is not None and not says_something(prompt):
             raise InputError(say("loop.empty_prompt"))
         if prompt is not None:
             prompt = self._session.take_media(prompt)
@@ -218,7 +220,7 @@ class Chat(BetweenRuns):
         self._session.work.require_none()
         from dragoman.loop.replacing import add_messages
 
-        add_messages(self._harness, _messages((message,)))
+        add_messages(self._harness, checked((message,)))
 
     def set_history(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
         """Put these messages in the place of the conversation so far (the documents' setHistory); the record keeps that. Raises InputError
@@ -230,7 +232,7 @@ class Chat(BetweenRuns):
         self._session.work.require_none()
         from dragoman.loop.replacing import set_history
 
-        set_history(self._harness, _messages(messages), keep_open=True)
+        set_history(self._harness, messages, keep_open=True)
 
     def merge_history(self, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
         """Append what a service's own call history has beyond this conversation, and return it (the documents'
@@ -277,7 +279,8 @@ class Chat(BetweenRuns):
         if self._harness.web is None:
             require_search(search, self._session.model, self._harness.registry.specs)
 
-    def _begin_with(self, messages: tuple[Message | Mapping[str, Any], ...]) -> None:
+    def _begin_with(self, history: Iterable[Message | Mapping[str, Any]]) -> None:
+        messages = checked(history)
         if messages and self.history.view.messages:
             raise InputError(say("loop.history_twice"))
         if messages:
@@ -329,16 +332,6 @@ def _own_tools(tools: Iterable[OwnTool]) -> list[Tool]:
         else:
             made.append(as_tool(tool))
     return made
-
-
-def _messages(given: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-    """Messages of ours and of other APIs, as ours."""
-    items = tuple(given)
-    for position, message in enumerate(items):
-        if not isinstance(message, (Message, Mapping)):
-            expected = say("loop.option_message")
-            raise InputError(say("loop.option_wrong", name=f"messages[{position}]", expected=expected, given=shown(message)))
-    return to_messages(items)
 
 
 def _ignore(event: TurnEvent) -> None:

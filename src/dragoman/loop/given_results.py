@@ -13,7 +13,8 @@ def assign_results(calls: Sequence[ToolCall], given: Iterable[ToolResult]) -> tu
     """The results of these calls, by their ids and in their order, and the results that belong to none of them.
 
     A result belongs to the call with its id. Without an id, or with the name of the tool in its place, as the founding documents and some
-    services write it, it belongs to the first call of that name that has no result yet.
+    services write it, it belongs to the first call of that name that has no result yet. It comes back under the name of its call: a service
+    refuses one that names another tool.
     """
     open_calls = {call.id: call for call in calls}
     assigned: dict[str, ToolResult] = {}
@@ -26,5 +27,5 @@ def assign_results(calls: Sequence[ToolCall], given: Iterable[ToolResult]) -> tu
             strange.append(result)
             continue
         del open_calls[call.id]
-        assigned[call.id] = msgspec.structs.replace(result, call_id=call.id, name=result.name or call.name)
+        assigned[call.id] = msgspec.structs.replace(result, call_id=call.id, name=call.name)
     return {call.id: assigned[call.id] for call in calls if call.id in assigned}, strange

@@ -55,6 +55,8 @@ def merge(history: Record, messages: Iterable[Message | Mapping[str, Any]]) -> t
 def checked(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
     """Messages, and dicts that are messages as other APIs write them. Raises InputError for what is no message, such as a loose text of
     which nobody knows who said it, and for a role that no service knows."""
+    if isinstance(messages, (Message, Mapping, str, bytes)) or not isinstance(messages, Iterable):
+        raise InputError(say("loop.option_wrong", name="messages", expected=say("loop.option_messages"), given=shown(messages)))
     given = tuple(messages)
     for position, message in enumerate(given):
         if not isinstance(message, Message) and not _is_foreign(message):

@@ -261,7 +261,7 @@ class _Reader:
         if found is None:
             return result if result.call_id else msgspec.structs.replace(result, call_id=result.name)
         found.is_answered = True
-        return msgspec.structs.replace(result, call_id=found.call.id, name=result.name or found.call.name)
+        return msgspec.structs.replace(result, call_id=found.call.id, name=found.call.name)
 
     def _know(self, parts: Iterable[Part]) -> None:
         """Calls and results that are our own already."""

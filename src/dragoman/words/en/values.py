@@ -9,8 +9,8 @@ TEXTS = {
     "values.schema_wrong": "settings.response_schema is JSON text, a dict or a type, not {given}",
     "values.wrong_role": "Role must be user or assistant, but got {role!r} in message {position}. {instead}.",
     "values.not_content": "{given} cannot be said to a model: give a text, a part such as dragoman.Blob, a message, or a list of these",
-    "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; put earlier messages into a "
-    "History and give it to the agent (session=)",
+    "values.prompt_of_assistant": "a prompt is what the user says, but a message in it has the role assistant; "
+    "put earlier messages in front with set_history, or as history= of a Chat",
     "values.prompt_of_calls": "a prompt is what the user says, but there is a call in it ({calls}), and only the model calls; "
     "give a whole history as history= of a Chat, or with set_history",
     "values.no_schema": "{type} has no JSON Schema ({reason}): use a msgspec Struct, a dataclass, a TypedDict, a pydantic model or a "

@@ -11,7 +11,7 @@ TEXTS = {
     "values.wrong_role": "role 必须是 user 或 assistant，但消息 {position} 中是 {role!r}。{instead}。",
     "values.not_content": "{given} 无法发给模型：请给出文本、部分（如 dragoman.Blob）、消息，或由它们组成的列表",
     "values.prompt_of_assistant": "提示是用户说的话，但其中一条消息的 role 是 assistant；"
-    "请把先前的消息放入 History 并交给 agent（session=）",
+    "请用 set_history 放入先前的消息，或作为 Chat 的 history= 传入",
     "values.prompt_of_calls": "提示是用户说的话，但其中有工具调用（{calls}），而调用只由模型发起；"
     "请把整段历史作为 Chat 的 history= 传入，或用 set_history",
     "values.no_schema": "{type} 没有 JSON Schema（{reason}）：请用 msgspec Struct、dataclass、TypedDict、pydantic 模型或 JSON Schema",
