@@ -339,7 +339,20 @@ def test_a_conversation_record_has_both_forms_too() -> None:
     assert [step.text for step in shown_history(record) if hasattr(step, "text")] == ["Hello", "Hi there!"]
 
 
+def test_a_record_may_be_given_as_the_documents_hand_it_on() -> None:
+    """Their ResumedSessionData holds it, and convertSessionToHistoryFormats is given its messages."""
+    record = {"sessionId": "xxx", "messages": [{"type": "user", "content": "Hello"}, {"type": "gemini", "content": "Hi there!"}]}
+    forms: list[Any] = [record, {"conversation": record, "filePath": "/path/to/session.json"}, record["messages"]]
+    for form in forms:
+        assert [(message.role, message.text) for message in sent_history(form)] == [("user", "Hello"), ("assistant", "Hi there!")]
+        assert [step.text for step in shown_history(form) if hasattr(step, "text")] == ["Hello", "Hi there!"]
+    assert sent_history({**record, "messages": []}) == ()
+
+
 def test_what_is_no_session_is_refused() -> None:
-    for wrong in ("latest", 7, [dm.user("hi")]):
+    for wrong in ("latest", 7, None, [None], [dm.user("hi")]):
         with pytest.raises(InputError, match="no session"):
             sent_history(wrong)  # type: ignore[arg-type]
+    for strange in ({}, {"conversation": 3}, {"messages": [{"type": "alien"}]}, [{"role": "user", "content": "hi"}]):
+        with pytest.raises(InputError, match=r"^this is no ConversationRecord: give one with `messages`"):
+            shown_history(strange)  # type: ignore[arg-type]

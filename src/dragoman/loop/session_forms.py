@@ -15,8 +15,9 @@ from dragoman.values.messages import Message
 from dragoman.values.record import Entry
 from dragoman.words import say
 
-Session = History | LoadedLog | Iterable[Entry] | Mapping[str, Any]
-"""A record, what `store.read` returns, entries, or a ConversationRecord as gemini-cli writes it."""
+Session = History | LoadedLog | Iterable[Entry] | Mapping[str, Any] | Iterable[Mapping[str, Any]]
+"""A record, what `store.read` returns, entries, or a ConversationRecord as gemini-cli writes it: whole, in the documents'
+ResumedSessionData, or its messages."""
 
 
 def shown_history(session: Session) -> tuple[Step, ...]:
@@ -37,10 +38,27 @@ def _entries(session: Session) -> tuple[Entry, ...]:
     if isinstance(session, (History, LoadedLog)):
         return tuple(session.entries)
     if isinstance(session, Mapping):
-        return import_conversation(cast("Mapping[str, Any]", session)).entries
-    if isinstance(session, (str, bytes)):
+        return _of_record(cast("Mapping[str, Any]", session))
+    if isinstance(session, (str, bytes)) or not isinstance(session, Iterable):
         raise InputError(say("loop.not_a_session", given=shown(session)))
-    entries = tuple(session) if isinstance(session, Iterable) else (session,)
-    if wrong := next((entry for entry in entries if not isinstance(entry, Entry)), None):
-        raise InputError(say("loop.not_a_session", given=shown(wrong)))
-    return entries
+    items = tuple(session)
+    if items and all(isinstance(item, Mapping) for item in items):
+        return _of_record({"messages": list(items)})
+    for item in items:
+        if not isinstance(item, Entry):
+            raise InputError(say("loop.not_a_session", given=shown(item)))
+    return cast("tuple[Entry, ...]", items)
+
+
+def _of_record(given: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """What a ConversationRecord says; it may lie in the documents' ResumedSessionData, or be given as its messages alone."""
+    conversation = given.get("conversation", given)
+    messages = conversation.get("messages") if isinstance(conversation, Mapping) else None
+    if not isinstance(messages, list):
+        raise InputError(say("loop.not_a_record"))
+    if not messages:
+        return ()
+    try:
+        return import_conversation({"sessionId": "conversation", **conversation}).entries
+    except InputError:  # it tells of a file
+        raise InputError(say("loop.not_a_record")) from None

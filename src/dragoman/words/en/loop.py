@@ -119,6 +119,8 @@ TEXTS = {
     "or call set_history to replace it",
     "loop.search_twice": "say how the web is searched once: in ToolOptions(web=WebAccess(search=…)), not with search=… as well",
     "loop.not_a_session": "this is no session: {given}; give a History, its entries, what store.read returns, or a ConversationRecord",
+    "loop.not_a_record": "this is no ConversationRecord: give one with `messages`, a list of dicts with `type` (user or gemini) "
+    "and `content`",
     "loop.empty_prompt": "the prompt is empty; say what you want",
     "loop.histories_depart": "this history begins as the conversation does and then says something else, from its message {number} on; "
     "nothing was added. Give only what follows the conversation, or put all of it in its place with set_history",

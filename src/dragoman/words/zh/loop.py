@@ -109,6 +109,7 @@ TEXTS = {
     "loop.history_twice": "要继续的会话里已经有对话；请把 `history` 交给新会话，或调用 set_history 来替换",
     "loop.search_twice": "搜索方式只需说明一次：写在 ToolOptions(web=WebAccess(search=…)) 中，不要再写 search=…",
     "loop.not_a_session": "这不是会话：{given}；请提供 History、其条目、store.read 的返回值，或 ConversationRecord",
+    "loop.not_a_record": "这不是 ConversationRecord：其中应有 `messages`，即由带 `type`（user 或 gemini）和 `content` 的字典组成的列表",
     "loop.empty_prompt": "提示是空的；请说明您的要求",
     "loop.histories_depart": "这段历史的开头与当前对话相同，但从它的第 {number} 条消息起不同；没有添加任何内容。"
     "请只提供对话之后的部分，或用 set_history 整体替换",
