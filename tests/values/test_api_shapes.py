@@ -341,3 +341,26 @@ def test_what_is_sent_to_a_service_is_read_back_as_it_was(form: str, messages: t
     request = dm.Request("m", messages)
     body = json.loads(protocol.body(request, [protocol.render(message, to) for message in messages], to, stream=False))
     assert joined(to_messages(body[key])) == joined(messages)
+
+
+def test_thinking_may_be_a_text_of_its_own() -> None:
+    """So document 003 has it: `thought?: string`."""
+    assert to_messages({"role": "model", "parts": [{"thought": "hm"}, {"text": "Yes."}]}) == (assistant(Thought("hm"), "Yes."),)
+    with pytest.raises(InputError, match="both 'text' and 'thought'"):
+        to_messages({"role": "model", "parts": [{"thought": "hm", "text": "Yes."}]})
+
+
+@pytest.mark.parametrize("text", [{"text": "a"}, {"type": "text", "text": "a"}])
+def test_the_content_of_a_response_may_be_parts(text: dict[str, str]) -> None:
+    """So document 004 has it: `content?: Part[]`."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    (result,) = to_parts({"functionResponse": {"id": "c", "name": "look", "response": {"content": [text, picture]}}})
+    assert isinstance(result, ToolResult)
+    assert result.content == (Text("a"), *to_parts(picture))
+
+
+@pytest.mark.parametrize("content", [[], ["a"], [{"text": "a", "score": 1}], [{"type": "file", "path": "a"}], {"text": "a"}])
+def test_content_that_is_data_stays_data(content: object) -> None:
+    (result,) = to_parts({"functionResponse": {"id": "c", "name": "look", "response": {"content": content}}})
+    assert isinstance(result, ToolResult)
+    assert json.loads(result.text) == content

@@ -127,7 +127,9 @@ def read_part(given: Mapping[Any, Any], where: str) -> Iterator[Part]:
 
 def is_part(given: Mapping[Any, Any]) -> bool:
     """Whether a dict is meant as a part, rightly written or not."""
-    return "type" in given or any(_GEMINI_NAMES.get(key, key) in (*GEMINI_KINDS, "thoughtSignature") for key in given)
+    if "type" in given or isinstance(given.get("thought"), str):
+        return True
+    return any(_GEMINI_NAMES.get(key, key) in (*GEMINI_KINDS, "thoughtSignature") for key in given)
 
 
 # --- Gemini ---------------------------------------------------------------------------------------------------------------------
@@ -136,8 +138,14 @@ def is_part(given: Mapping[Any, Any]) -> bool:
 def _read_gemini(given: Mapping[Any, Any], where: str) -> Part:
     fields = Fields(given, where, _GEMINI_NAMES)
     kinds = [kind for kind in GEMINI_KINDS if kind in fields]
+    if isinstance(given.get("thought"), str):  # as document 003 has it; the service has a flag beside the text
+        kinds.append("thought")
     if len(kinds) > 1:
         fields.refuse("values.api_two_kinds", one=kinds[0], other=kinds[1])
+    if kinds == ["thought"]:
+        thinking = Thought(fields.text("thought"))
+        fields.close("thought")
+        return thinking
     if not kinds and "thoughtSignature" not in fields:
         fields.refuse("values.api_unknown", keys=", ".join(fields.keys()) or "{}")
     signature = _signature(fields)
@@ -204,8 +212,24 @@ def _function_response(inner: Fields) -> ToolResult:
         media.append(read)
     inner.drop("scheduling", "willContinue", "will_continue")
     inner.close("id, name, response, parts")
+    if parts := _parts_in(response):
+        return ToolResult(call_id, name, (*result_content(parts, inner), *media))
     text, is_error = _response_text(response, inner)
     return ToolResult(call_id, name, (*((Text(text),) if text else ()), *media), is_error)
+
+
+def _parts_in(response: object) -> list[Any]:
+    """`{"content": […]}`, as document 004 and MCP write what a tool returned; empty where that is data and no parts."""
+    content = response.get("content") if isinstance(response, Mapping) and len(response) == 1 else None
+    return list(content) if isinstance(content, LISTS) and all(map(_is_plain_part, content)) else []
+
+
+def _is_plain_part(item: object) -> bool:
+    """A text, an image or a file and nothing beside it: with more, it may be any data."""
+    if not isinstance(item, Mapping):
+        return False
+    keys = {_GEMINI_NAMES.get(key, key) for key in item}
+    return keys in ({"text"}, {"inlineData"}, {"fileData"}) or (keys == {"type", "text"} and item["type"] == "text")
 
 
 def _response_text(response: object, inner: Fields) -> tuple[str, bool]:
