@@ -151,16 +151,38 @@ def test_a_file_that_cannot_be_sent_is_refused_in_one_sentence(tmp_path: Path) -
             assert str(tmp_path) in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [b"plain words", dm.Media(b"plain words"), dm.Media("text"), []])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "given",
+    [b"plain words", dm.Media(b"plain words"), dm.Media("text"), b"", dm.Media(b"", "image/png"), []],  # type: ignore[arg-type]
+)
 def test_bytes_of_no_kind_are_refused(given: Any) -> None:
     with dm.Agent(ScriptedProvider(["seen"])) as agent, pytest.raises(dm.InputError):
-        agent.run(["look", given] if given else given)
+        agent.run(["look", given] if given != [] else given)
 
 
 def test_an_address_without_a_telling_end_wants_a_type() -> None:
     with pytest.raises(dm.InputError, match="its type"):
         dm.FileRef.of("https://e.org/picture")
     assert dm.FileRef.of("https://e.org/picture", "image/png") == dm.FileRef("image/png", "https://e.org/picture")
+    assert dm.FileRef.of("file-abc", "application/pdf") == dm.FileRef("application/pdf", "file-abc")
+
+
+@pytest.mark.parametrize("given", ["", "shot.png", "/tmp/shot.png", "file:///tmp/shot.png", Path("shot.png"), 3])
+def test_what_is_no_address_is_not_sent_as_one(given: Any) -> None:
+    with pytest.raises(dm.InputError, match=r"no address .* pathlib.Path\('shot.png'\)"):
+        dm.FileRef.of(given)
+
+
+def test_a_tool_that_returns_an_empty_image_is_told_so() -> None:
+    def shoot() -> dm.Media:
+        return dm.Media(b"", "image/png")
+
+    provider = ScriptedProvider("call: shoot {}\n---\ntext: Nothing there.")
+    with dm.Agent(provider, tools=[shoot]) as agent:
+        agent.run_sync("take one")
+    (result,) = provider.requests[1].messages[-1].results
+    assert result.is_error
+    assert "there are no bytes to send" in result.text
 
 
 def test_a_prompt_names_media_by_their_paths(tmp_path: Path) -> None:

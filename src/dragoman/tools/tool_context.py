@@ -122,6 +122,8 @@ class ToolContext(Generic[D]):
 def keep_media(blobs: BlobStore, media: Media) -> Blob:
     from dragoman.values.media_types import HEAD_BYTES, any_media_type
 
+    if not media.data:
+        raise InputError(say("values.media_no_bytes"))
     mime = media.mime or any_media_type(media.data[:HEAD_BYTES])
     if not mime:
         raise InputError(say("values.media_unknown"))

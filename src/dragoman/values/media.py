@@ -22,6 +22,8 @@ def read_media(given: Media | bytes | bytearray | PathLike[str]) -> Blob:
     media = given if isinstance(given, Media) else Media(bytes(given))
     if not isinstance(media.data, bytes | bytearray):
         raise InputError(say("values.media_not_bytes", given=type(media.data).__name__))
+    if not media.data:
+        raise InputError(say("values.media_no_bytes"))
     mime = media.mime or any_media_type(bytes(media.data[:HEAD_BYTES]))
     if not mime:
         raise InputError(say("values.media_unknown"))

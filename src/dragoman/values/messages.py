@@ -18,7 +18,7 @@ from weakref import ref
 import msgspec
 
 from dragoman.base import jsontext
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -116,9 +116,11 @@ class FileRef(msgspec.Struct, frozen=True, tag="file"):
 
     @classmethod
     def of(cls, uri: str, mime: str = "") -> FileRef:
-        """Raises InputError where the ending does not tell what it is, and no type is given."""
+        """Raises InputError for what is no address, and where the ending does not tell what it is and no type is given."""
         from dragoman.values.media_types import type_of_name
 
+        if not isinstance(uri, str) or not uri or uri.startswith("file:") or not (mime or "://" in uri):
+            raise InputError(say("values.file_no_address", uri=shown(uri)))
         if not (mime := mime or type_of_name(uri)):
             raise InputError(say("values.file_unknown", uri=uri))
         return cls(mime, uri)

@@ -46,6 +46,8 @@ TEXTS = {
     "a call belongs into a message of the role model or assistant",
     "values.media_unknown": 'how these bytes begin does not tell what they are; give their type: Media(data, "audio/wav")',
     "values.file_unknown": 'what {uri} is cannot be told by its ending; give its type: FileRef.of(url, "image/png")',
+    "values.file_no_address": "{uri} is no address that a service could fetch; for a file on this machine give pathlib.Path('shot.png')",
+    "values.media_no_bytes": "there are no bytes to send: what was given is empty",
     "values.media_not_bytes": "Media holds bytes, but was given {given}; "
     "for a file: pathlib.Path('shot.png'), for an address: dragoman.FileRef.of(url)",
     "values.media_no_file": "{path} is not a regular file: name the image, PDF, sound or video itself",

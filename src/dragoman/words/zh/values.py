@@ -43,6 +43,8 @@ TEXTS = {
     "values.api_call_of_user": "{where} 是调用，但消息是用户的：调用应在 role 为 model 或 assistant 的消息中",
     "values.media_unknown": '从开头看不出这些字节是什么；请给出类型：Media(data, "audio/wav")',
     "values.file_unknown": '从结尾看不出 {uri} 是什么；请给出类型：FileRef.of(url, "image/png")',
+    "values.file_no_address": "{uri} 不是服务能读取的网址；本机的文件请用 pathlib.Path('shot.png')",
+    "values.media_no_bytes": "没有可发送的字节：给出的内容是空的",
     "values.media_not_bytes": "Media 应包含字节，但给出的是 {given}；文件请用 pathlib.Path('shot.png')，网址请用 dragoman.FileRef.of(url)",
     "values.media_no_file": "{path} 不是普通文件：请直接指明图片、PDF、声音或视频文件",
     "values.media_too_large": "{path} 有 {size:,} 字节，最多只能发送 {most:,} 字节：请缩小它",
