@@ -177,3 +177,12 @@ def test_history_is_rendered_as_the_guidance_asks() -> None:
     assert (
         text == '```json\n{\n  "tool_call": {\n    "name": "list_directory",\n    "arguments": {\n      "path": "/src"\n    }\n  }\n}\n```'
     )
+
+
+@pytest.mark.parametrize("written", ['```json\n{"tool_call": {"name": "now"}}\n```', 'I look. {"tool_call": {"name": "now"}}'])
+@pytest.mark.parametrize("dialect", ["auto", "fenced_json"])
+def test_a_call_may_leave_its_arguments_out(written: str, dialect: str) -> None:
+    """So the document reads it: what it asks for is a name. Without the key around it, it is an object like any other."""
+    now = [{"name": "now", "parameters": {"type": "object", "properties": {}}}]
+    assert calls(written, now, dialect=dialect) == [("now", {})]
+    assert calls(written.replace('{"tool_call": {"name": "now"}}', '{"name": "now"}'), now, dialect=dialect) == []

@@ -35,7 +35,7 @@ def calls_in(
     """The calls in a value, or the reason why there are none. `is_bare`: there is no marker, so the value must be exact. `is_tool`: an
     object whose keys are all tools' names holds a call of each."""
     found: list[Named] = []
-    for item in _items(value, 0):
+    for item, is_wrapped in _items(value, 0):
         if len(found) >= MAX_CALLS_IN_VALUE:
             return "it holds too many calls"
         if is_tool is not None and isinstance(item, dict) and item and all(map(is_tool, item)):
@@ -44,39 +44,40 @@ def calls_in(
                 return faults[0]
             found += [call for call in each if isinstance(call, Named)]
             continue
-        read = _from_single_key(item) if name_as_key and not _has_name(item) else _from_object(item, is_bare=is_bare)
+        read = _from_single_key(item) if name_as_key and not _has_name(item) else _from_object(item, is_bare=is_bare, is_wrapped=is_wrapped)
         if isinstance(read, str):
             return read
         found.append(read)
     return found or "it holds no call"
 
 
-def _items(value: Any, depth: int) -> Iterator[Any]:
+def _items(value: Any, depth: int, is_wrapped: bool = False) -> Iterator[tuple[Any, bool]]:
+    """What may be a call, and whether a key around it says that it is one."""
     if isinstance(value, list):
         for item in value:
-            yield from _items(item, depth)
+            yield from _items(item, depth, is_wrapped)
         return
     if isinstance(value, dict) and depth < 3:
         for key in WRAPPER_KEYS:
             inner = value.get(key)
             if isinstance(inner, (dict, list)) and not any(isinstance(value.get(name), str) for name in ("name", "tool_name")):
-                yield from _items(inner, depth + 1)
+                yield from _items(inner, depth + 1, is_wrapped or key != "function")
                 return
-    yield value
+    yield value, is_wrapped
 
 
 def _has_name(item: Any) -> bool:
     return isinstance(item, dict) and isinstance(item.get("name"), str) and any(key in item for key in ARGS_KEYS)
 
 
-def _from_object(item: Any, *, is_bare: bool) -> Named | str:
+def _from_object(item: Any, *, is_bare: bool, is_wrapped: bool = False) -> Named | str:
     if not isinstance(item, dict):
         return "it is no object with a name and arguments"
     name_key = next((key for key in NAME_KEYS if isinstance(item.get(key), str) and item[key]), None)
     if name_key is None:
         return "it names no tool"
     args_key = next((key for key in ARGS_KEYS if key in item and key != name_key), None)
-    if is_bare and (args_key is None or any(key not in _BESIDE and key not in (name_key, args_key) for key in item)):
+    if is_bare and ((args_key is None and not is_wrapped) or any(key not in _BESIDE and key not in (name_key, args_key) for key in item)):
         return "it is an object like any other"
     if args_key is None:
         others = {key: each for key, each in item.items() if key != name_key and key not in _BESIDE}
