@@ -137,6 +137,8 @@ async def shout(text: str) -> Sequence[dm.Text]:
 def stored_session(folder: Path, messages: Sequence[dm.Message]) -> tuple[dm.stores.FileStore, str]:
     """A store with one session, which says these messages."""
     store = dm.stores.FileStore(folder / "sessions")
+    if found := store.list(folder):  # the names are made anew
+        return store, found[0].session_id
     history = dm.History()
     history.start("20260131-020000-1a2b3c4d", str(folder))
     for message in messages:

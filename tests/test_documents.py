@@ -162,16 +162,28 @@ def test_every_line_runs(document: str, tmp_path: Path) -> None:
 
 def run_line(line: str, place: Path) -> str:
     """What is wrong with it; empty: nothing."""
+    return asyncio.run(fault_in(line, names(place, line)))
 
-    async def run() -> Any:
-        value = eval(compile(line, "documents.md", "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names(place, line))
-        return await value if inspect.iscoroutine(value) else value
 
+async def fault_in(line: str, known: dict[str, Any]) -> str:
     try:
-        value = asyncio.run(run())
+        value = eval(compile(line, "documents.md", "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), known)
+        value = await value if inspect.iscoroutine(value) else value
     except Exception as error:
         return repr(error)
     return "" if not isinstance(value, bool) or value else "is not true"
+
+
+def test_the_lines_hold_one_after_the_other_too(tmp_path: Path) -> None:
+    """So they are pasted: all with the same names, which a reader may make anew in between."""
+
+    async def paste() -> list[tuple[str, str]]:
+        known = names(tmp_path)
+        faults = [(line, fault) for line in in_turn("line") if (fault := await fault_in(line, known))]
+        known = names(tmp_path)
+        return faults or [(line, fault) for line in in_turn("line")[:3] if (fault := await fault_in(line, known))]
+
+    assert asyncio.run(paste()) == []
 
 
 @pytest.mark.parametrize("line", ["1 == 2", "dm.nothing", "await dm.nothing()"])

@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -194,6 +195,19 @@ def test_a_flat_folder_says_how_much_is_left_out(tmp_path: Path) -> None:
     lines = shown(tmp_path)
     assert lines[0] == "  f0000"
     assert lines[-1] == f"  … {1_360 - len(lines) + 1:,} more"
+
+
+def test_several_directories_are_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """START-3: nobody gets past the barrier alone."""
+    together = threading.Barrier(3, timeout=60)
+
+    def read(directory: str, limit: int) -> dict[str, Listing]:
+        together.wait()
+        return folder_tree(directory, limit)
+
+    monkeypatch.setattr(surroundings, "folder_tree", read)
+    directories = [str(plant(tmp_path / name, "x")) for name in "abc"]
+    assert list(folder_trees(directories)) == directories
 
 
 def test_several_directories_share_the_names(tmp_path: Path) -> None:
