@@ -521,3 +521,14 @@ def test_a_result_under_another_tools_name_is_sent_under_that_of_its_call(is_add
             assert server.requests[1].body["contents"][-1]["parts"][0]["functionResponse"]["name"] == "tides"
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize("strange", [[dm.ToolCall("zz", "tides", "{}")], "c1", None, [{"functionCall": {"name": "tides"}}]])
+def test_what_is_no_waiting_call_is_not_run(strange: Any) -> None:
+    with Chat(provider(CALL), tools=[tides]) as chat:
+        answer = chat.send_message_sync("when?")
+        if strange is None:
+            assert len(chat.run_calls_sync(strange)) == 1
+            strange = answer.calls  # which wait no longer
+        with pytest.raises(InputError, match=r"is none of the calls that wait; chat.open_calls has them"):
+            chat.run_calls_sync(strange)

@@ -38,7 +38,7 @@ from dragoman.values.calls import Tool
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import InputError, shown
 from dragoman.values.events import ErrorRaised, TurnEvent, UserCancelled
-from dragoman.values.messages import Content, Message, Settings, ToolCall, ToolSpec
+from dragoman.values.messages import Content, Message, Settings, ToolCall, ToolSpec, is_list
 from dragoman.values.parts import prompt_message, says_something
 from dragoman.words import say
 
@@ -174,9 +174,10 @@ class Chat(BetweenRuns):
         Calls of tools that are only declared go on waiting: send their results.
         """
         open_calls = self.history.view.open_calls
-        chosen = open_calls if calls is None else tuple(calls)
-        if strange := [call for call in chosen if call not in open_calls]:
-            raise InputError(say("loop.call_unknown", id=repr(strange[0].id)[:80]))
+        chosen: tuple[ToolCall, ...] = open_calls if calls is None else tuple(calls) if is_list(calls) else (calls,)  # type: ignore[assignment]
+        for call in chosen:
+            if call not in open_calls:
+                raise InputError(say("loop.call_not_open", call=shown(call.id if isinstance(call, ToolCall) else call)))
         worker = ChatTurn(self._harness, None, RunOptions())
         await self._session.work.begin_after(worker)
         try:

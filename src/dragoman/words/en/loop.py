@@ -105,6 +105,7 @@ TEXTS = {
     "loop.waits_for_decision": "{name} ({id}) waits for a decision, not for its result: give it with decisions=",
     "loop.decided_already": "{name} ({id}) was decided before; agent.resume without a decision about it runs it when its turn comes",
     "loop.call_over": "the call {id} is over: it waits no longer",
+    "loop.call_not_open": "{call} is none of the calls that wait; chat.open_calls has them",
     "loop.call_unknown": "there is no call {id} that waits; agent.pending has those that do",
     "loop.calls_without_results": "these calls wait for their results: {calls}; send dm.tool_result(call, …) for each, "
     "or run them with chat.run_calls()",

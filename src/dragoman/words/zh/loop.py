@@ -99,6 +99,7 @@ TEXTS = {
     "loop.waits_for_decision": "{name}（{id}）等待的是决定而不是结果：请用 decisions= 给出",
     "loop.decided_already": "对 {name}（{id}）早已作出决定；不再给出决定的 agent.resume 会在轮到它时运行它",
     "loop.call_over": "调用 {id} 已结束：它不再等待",
+    "loop.call_not_open": "{call} 不是等待中的调用；chat.open_calls 列出了等待中的调用",
     "loop.call_unknown": "没有等待中的调用 {id}；agent.pending 列出了等待中的调用",
     "loop.calls_without_results": "这些调用还在等待结果：{calls}；请为每个调用发送 dm.tool_result(call, …)，或用 chat.run_calls() 执行它们",
     "loop.results_without_calls": "没有调用在等待这些结果：{results}；每个结果只发送一次，并使用其调用的 id",
