@@ -532,3 +532,25 @@ def test_what_is_no_waiting_call_is_not_run(strange: Any) -> None:
             strange = answer.calls  # which wait no longer
         with pytest.raises(InputError, match=r"is none of the calls that wait; chat.open_calls has them"):
             chat.run_calls_sync(strange)
+
+
+@pytest.mark.parametrize("words", [[], ["and tomorrow?"]])
+def test_results_sent_once_more_after_a_failure_are_not_said_twice(words: list[str]) -> None:
+    service = provider("call id=c1: tides {}\n---\nerror: 400\n---\nerror: 500\n---\ntext: At noon.")
+
+    async def talk() -> None:
+        async with Chat(service, tools=[TIDES]) as chat:
+            answer = await chat.send_message("when?")
+            message = [{"functionResponse": {"name": "tides", "response": {"output": "noon"}}}, *words]
+            for _ in range(2):
+                with pytest.raises(dm.ProviderError):
+                    await chat.send_message(message)
+            with pytest.raises(InputError, match="no call waits for these results"):
+                await chat.send_message([dm.tool_result(answer.calls[0], "midnight"), *words])
+            assert (await chat.send_message(message)).text == "At noon."
+            with pytest.raises(InputError, match="no call waits for these results"):
+                await chat.send_message(message)
+
+    asyncio.run(talk())
+    assert [request.messages for request in service.requests[1:]] == [service.requests[3].messages] * 3
+    assert [len(message.results) for message in service.requests[3].messages] == [0, 0, 1, *([0] if words else [])]

@@ -149,7 +149,7 @@ class ChatTurn:
         harness, session, history = self._harness, self._harness.session, self._harness.session.history
         prompt_at_work.set(f"{session.id}#{len(history.entries)}")
         results, said = part_results(self._message)
-        answered = require_results(history, results)
+        answered: dict[str, ToolResult] = {} if are_on_record(history, results) else require_results(history, results)
         await harness.connect_early()
         if session.log is not None:
             session.log.begin(session, harness.directories)
@@ -206,6 +206,17 @@ def part_results(message: Message | None) -> tuple[tuple[ToolResult, ...], Messa
         return (), None
     said = tuple(part for part in message.parts if not isinstance(part, ToolResult))
     return message.results, Message("user", said) if said else None
+
+
+def are_on_record(history: History, given: Iterable[ToolResult]) -> bool:
+    """Whether these are the results that were given last and are not answered yet: sent once more, as after a failure."""
+    results, messages = tuple(given), history.view.messages
+    last = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "assistant"), -1)
+    if not results or last < 0 or history.view.open_calls:
+        return False
+    known = [result for message in messages[last + 1 :] for result in message.results]
+    assigned, strange = assign_results(messages[last].calls, results)
+    return not strange and all(result in known for result in assigned.values())
 
 
 def require_results(history: History, given: Iterable[ToolResult]) -> dict[str, ToolResult]:
