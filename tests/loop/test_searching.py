@@ -15,7 +15,7 @@ from dragoman.providers.connect import Connection, connect
 from dragoman.providers.retry import RetryPolicy
 from dragoman.search import Support, google_web_search, google_web_search_sync
 from dragoman.testing.mock.server import MockServer
-from dragoman.values.errors import BadRequest, InputError, ProviderError, RateLimited, Unauthorized, Unsupported
+from dragoman.values.errors import BadRequest, ConfigError, InputError, ProviderError, RateLimited, Unauthorized, Unsupported
 from dragoman.values.record import Said, Spent
 from loopback_http import Received, always, answer, serving, silent
 
@@ -237,3 +237,14 @@ def test_an_agent_that_cannot_search_says_what_it_needs(tmp_path: Path) -> None:
         agent("mistral/mistral-medium-latest", web=dm.WebAccess()).search_sync("weather")
     with pytest.raises(InputError, match="the query is empty"):
         agent("gemini/gemini-3.8-flash", web=dm.WebAccess()).search_sync(" ")
+
+
+@pytest.mark.parametrize("model", [3, ["gemini"], dm.Agent])
+def test_what_is_no_model_is_refused_in_words(model: Any) -> None:
+    with pytest.raises(InputError, match=r"is neither the name of a model nor a dragoman.Provider"):
+        asyncio.run(google_web_search("weather", model=model))
+
+
+def test_a_searxng_server_that_is_no_address_is_named_as_it_was_written() -> None:
+    with pytest.raises(ConfigError, match=r"^'search.example' is not the address of a server"):
+        asyncio.run(google_web_search("weather", searxng="search.example"))

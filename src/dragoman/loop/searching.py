@@ -23,7 +23,7 @@ from dragoman.tools.web.citations import Support
 from dragoman.tools.web.search import MAX_QUERY_CHARS, SearchResult, output_of, read_query
 from dragoman.tools.workspace import ToolRefusal
 from dragoman.values.contracts import Provider
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import Citation, Message, Opaque, Source, Text
 from dragoman.values.notes import SEARCH_NOTE
 from dragoman.values.record import sum_usage
@@ -75,6 +75,8 @@ async def google_web_search(query: str, *, model: str | Provider = "", searxng: 
         finally:
             await transport.aclose()
         return _result(query, found, searxng)
+    if isinstance(model, type) or not isinstance(model, str | Provider):
+        raise InputError(say("loop.not_a_provider", kind=shown(model)))
     provider = model if isinstance(model, Provider) else connect(model or _searching_model())
     try:
         return await _ask(query, Model.of(provider))

@@ -16,7 +16,7 @@ from dragoman.tools.web.citations import cite, read_supports
 from dragoman.tools.web.grounding import cite_message, supports_of
 from dragoman.tools.web.search import SearchResult, search_request
 from dragoman.values.contracts import Provider, Transport
-from dragoman.values.errors import BadRequest, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
+from dragoman.values.errors import BadRequest, ConfigError, ConnectionFailed, ProviderError, Refused, ServerError, TimedOut
 from dragoman.values.messages import Citation, FinishReason, Request, Response
 from dragoman.values.partial import Pieces
 from dragoman.values.usage import Usage
@@ -83,6 +83,8 @@ class SearxngSearch:
         self._url = url.rstrip("/").removesuffix("/search")
 
     async def __call__(self, query: str) -> SearchResult:
+        if not self._url.startswith(("http://", "https://")):
+            raise ConfigError(say("http.not_an_address", address=self._url))
         url = f"{self._url}/search?{urlencode({'q': query, 'format': 'json'})}"
         try:
             async with asyncio.timeout(TIMEOUT_S), self._transport.send("GET", url, {"accept": "application/json"}, b"") as answer:
