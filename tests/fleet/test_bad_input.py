@@ -6,11 +6,13 @@ import json
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman.fleet.task import Task, TaskTemplate, read_tasks
+from dragoman.policy.sandbox.cache_removal import remove_tree
 from dragoman.values.errors import InputError
 from fleet.fleets import MODEL, answer_by_task, fleet_files, run_fleet, task, write_tasks
 from program import Place, Service
@@ -180,3 +182,42 @@ def test_a_template_makes_tasks_of_other_data(tmp_path: Any) -> None:
     assert (filled.id, filled.prompt) == ("a", "Solve x/y")
     with pytest.raises(InputError, match="line 1: the template wants the field repo"):
         next(read_tasks([b'{"id": "a"}'], str(tmp_path), prompt))
+
+
+@pytest.mark.parametrize(
+    "change", [{"scratch": "HOME"}, {"scratch": "HOME/../dragoman-fleet-0123456789ab"}, {"id": "ANTHROPIC"}, {"id": ""}]
+)
+def test_a_lock_that_names_what_is_not_the_fleets_own_ends_and_removes_nothing(
+    place: Place, serve: Callable[..., Service], change: dict[str, str]
+) -> None:
+    """A resume empties the folder for copies, and ends every process with the fleet's id in its environment."""
+    serve(answer_by_task)
+    write_tasks(place, [task("one"), task("two")])
+    assert run_fleet(place, "--budget-usd", "0.01", "--workers", "1").code == 60
+    (place.home / "precious").mkdir()
+    lock = fleet_files(place) / "lock.json"
+    told = json.loads(lock.read_text())
+    told |= {name: text.replace("HOME", str(place.home)).replace("0123456789ab", told["id"]) for name, text in change.items()}
+    lock.write_text(json.dumps(told))
+    place.run("fleet", "resume", "tasks", "--budget-usd", "9").complaint(42, "lock.json")
+    assert (place.home / "precious").is_dir()
+
+
+def test_a_folder_for_copies_that_others_made_is_not_used(place: Place, serve: Callable[..., Service]) -> None:
+    """Its name is known once the fleet has run, and after a reboot anybody may be the first to make it."""
+    service = serve(answer_by_task)
+    write_tasks(place, [task("one"), task("two")])
+    assert run_fleet(place, "--budget-usd", "0.01", "--workers", "1").code == 60
+    scratch = Path(json.loads((fleet_files(place) / "lock.json").read_text())["scratch"])
+    remove_tree(str(scratch.parent), scratch.name)
+    asked = len(service.requests)
+    (place.home / "theirs").mkdir(mode=0o755)
+    scratch.symlink_to(place.home / "theirs")
+    place.run("fleet", "resume", "tasks", "--budget-usd", "9").complaint(42, str(scratch))
+    scratch.unlink()
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    place.run("fleet", "resume", "tasks", "--budget-usd", "9").complaint(42, str(scratch))
+    assert len(service.requests) == asked
+    scratch.chmod(0o700)
+    assert place.run("fleet", "resume", "tasks", "--budget-usd", "9").code == 0

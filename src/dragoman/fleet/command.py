@@ -14,9 +14,8 @@ import msgspec
 from dragoman import __version__
 from dragoman.app.options import Options
 from dragoman.base.found_files import read_found_text
-from dragoman.base.private import make_directory
 from dragoman.base.text import did_you_mean, one_line
-from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, new_fleet_id, open_fleet
+from dragoman.fleet.folder import Fleet, Lock, fleet_folder, make_fleet, make_scratch, new_fleet_id, open_fleet, scratch_of
 from dragoman.fleet.harbor_tasks import is_harbor_folder, read_harbor_tasks
 from dragoman.fleet.journal import BudgetSet, FleetJournal, Reopened, last_budget
 from dragoman.fleet.limiter import LocalLimiter
@@ -25,7 +24,7 @@ from dragoman.fleet.needs import Needs
 from dragoman.fleet.pages import diff, export, folder_of_fleet, show, status
 from dragoman.fleet.placement import LocalPool, Placement
 from dragoman.fleet.report import write_results
-from dragoman.fleet.supervisor import FleetSupervisor, scratch_of
+from dragoman.fleet.supervisor import FleetSupervisor
 from dragoman.fleet.table import onlooker_for
 from dragoman.fleet.task import TaskTemplate, read_tasks, require_workspace
 from dragoman.policy.sandbox.cache_removal import remove_tree
@@ -85,7 +84,7 @@ def start(options: Options) -> int:
     needs = Needs(options, directory)
 
     def check() -> None:
-        make_directory(settings.scratch)
+        make_scratch(settings.scratch)
         try:
             needs.check_machine(settings.scratch, directory)
         except BaseException:
@@ -158,7 +157,7 @@ def _require_needs(fleet: Fleet, options: Options, runs_again: Collection[int] =
         except DragomanError as error:
             raise InputError(say("fleet.bad_task", id=one_line(task.id, 60), reason=error)) from error
     if is_needed:
-        make_directory(lock.scratch)
+        make_scratch(lock.scratch)
         needs.check_machine(lock.scratch, fleet.folder)
 
 
@@ -185,7 +184,7 @@ def _placement(options: Options, fleet: Fleet, env: Mapping[str, str], limiter: 
 
 async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> int:
     scratch = fleet.lock.scratch
-    make_directory(scratch)
+    make_scratch(scratch)
     limiter = LocalLimiter(options.budget_usd if options.budget_usd is not None else last_budget(fleet.folder))
     server = LimiterServer(limiter, os.path.join(scratch, "limiter"))
     env = {**os.environ, VARIABLE: os.path.join(scratch, "limiter")}

@@ -15,7 +15,7 @@ import msgspec
 from dragoman import __version__
 from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import read_found
-from dragoman.base.private import make_directory
+from dragoman.base.private import make_directory, require_unshared
 from dragoman.fleet.journal import JOURNAL_FILE
 from dragoman.fleet.result import RESULT_FILE, TASK_FILE, AttemptResult, read_result
 from dragoman.fleet.task import Task
@@ -28,6 +28,7 @@ TASKS_FILE = "tasks.jsonl"
 RESULTS_FILE = "results.jsonl"
 _NEW_TASKS = f".{TASKS_FILE}.new"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}\Z")
+_ID = re.compile(r"[0-9a-f]{12}\Z")
 
 
 class Lock(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,11 +199,14 @@ def _refuse_existing(folder: str, lock: Lock) -> None:
 
 def read_lock(folder: str) -> Lock:
     try:
-        return msgspec.json.decode(read_found(os.path.join(folder, LOCK_FILE), 1_000_000), type=Lock)
+        lock = msgspec.json.decode(read_found(os.path.join(folder, LOCK_FILE), 1_000_000), type=Lock)
     except FileNotFoundError as error:
         raise InputError(say("fleet.none_there", path=folder)) from error
     except (OSError, msgspec.MsgspecError) as error:
         raise InputError(say("fleet.lock_unreadable", path=folder, reason=error)) from error
+    if not _ID.match(lock.id) or lock.scratch != os.path.join(os.path.abspath(os.path.dirname(lock.scratch)), scratch_name(lock.id)):
+        raise InputError(say("fleet.lock_strange", path=os.path.join(folder, LOCK_FILE)))
+    return lock
 
 
 def open_fleet(folder: str, *, any_version: bool = True) -> Fleet:
@@ -219,10 +223,33 @@ def open_fleet(folder: str, *, any_version: bool = True) -> Fleet:
                 at += len(line)
     except OSError as error:
         raise InputError(say("fleet.lock_unreadable", path=folder, reason=error)) from error
-    if digest.hexdigest() != lock.tasks_sha256:
+    if digest.hexdigest() != lock.tasks_sha256 or len(offsets) != lock.tasks:
         raise InputError(say("fleet.tasks_changed", path=os.path.join(folder, TASKS_FILE)))
     return Fleet(folder, lock, offsets)
 
 
 def new_fleet_id() -> str:
     return secrets.token_hex(6)
+
+
+def scratch_name(fleet_id: str) -> str:
+    """What the folder for the copies of a fleet is called. A resume empties it, and ends every process that is marked with the id: so a
+    `lock.json` that somebody else has written may not name any other."""
+    return f"dragoman-fleet-{fleet_id}"
+
+
+def scratch_of(fleet_id: str) -> str:
+    """That folder: out of reach of what the user trusts, and short."""
+    import tempfile
+
+    return os.path.join(os.path.realpath(tempfile.gettempdir()), scratch_name(fleet_id))
+
+
+def make_scratch(path: str) -> None:
+    """Make the folder for copies, in a place where others may have put something under its name. Raises InputError where it is not ours
+    alone."""
+    make_directory(path)
+    try:
+        require_unshared(path, os.lstat(path))
+    except PermissionError as error:
+        raise InputError(say("fleet.scratch_is_shared", path=path)) from error

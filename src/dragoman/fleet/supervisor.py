@@ -6,7 +6,6 @@ Everything it decides is on disk before it matters (journal.py): it may be kille
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import time
@@ -255,10 +254,3 @@ class FleetSupervisor:
             cost_usd=spent.usd,
             is_cost_least=spent.under_way > 0,
         )
-
-
-def scratch_of(fleet_id: str) -> str:
-    """A folder for the copies of a fleet's workspaces: out of reach of what the user trusts, and short."""
-    import tempfile
-
-    return os.path.join(os.path.realpath(tempfile.gettempdir()), f"dragoman-fleet-{fleet_id}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import tempfile
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from dragoman.app.setup import Setup, catalog_of, set_up
 from dragoman.base.found_files import read_found
 from dragoman.base.private import make_directory
 from dragoman.fleet.ending import GRACE_S, HANGING_S, Watchdog, adopt_orphans, commands_below, end_below, signal_below
+from dragoman.fleet.folder import make_scratch, scratch_of
 from dragoman.fleet.leased import AttemptMeter, FleetSpent, Leased
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterClient
 from dragoman.fleet.placement import SOURCES, place_name
@@ -91,7 +91,9 @@ def work(options: Options) -> int:
     make_directory(out)
     adopt_orphans()
     attempt, epoch = options.attempt or 1, options.epoch or 1
-    scratch = os.path.realpath(options.scratch or os.path.join(tempfile.gettempdir(), f"dragoman-fleet-{os.getuid()}"))
+    scratch = os.path.realpath(options.scratch) if options.scratch else scratch_of(str(os.getuid()))
+    if not options.scratch:  # anybody could foresee its name
+        make_scratch(scratch)
     place = AttemptPlace(os.path.join(scratch, place_name(task, attempt, epoch)), os.path.join(scratch, SOURCES))
     working = AttemptWork(
         task, options, place, AttemptResult(task=task.id, task_hash=task.hash, attempt=attempt, epoch=epoch, outcome="cancelled"), out

@@ -37,6 +37,8 @@ TEXTS = {
     "fleet.exists_other": "{path} was started with other tasks or settings; choose another name with --name",
     "fleet.none_there": "there is no fleet in {path}",
     "fleet.lock_unreadable": "{path} cannot be read: {reason}",
+    "fleet.lock_strange": "{path} was not written by a fleet: its id or its folder for copies is another one's",
+    "fleet.scratch_is_shared": "{path} belongs to somebody else, or others may write in it; remove it, and try again",
     "fleet.other_version": "the fleet was started by Dragoman {theirs}, and this is {ours}; to go on with both, add --force",
     "fleet.tasks_changed": "{path} is not as it was when the fleet was started",
     "fleet.interrupted": "the supervisor was ended",

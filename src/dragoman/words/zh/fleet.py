@@ -37,6 +37,8 @@ TEXTS = {
     "fleet.exists_other": "{path} 是用其他任务或设置启动的；请用 --name 另选一个名称",
     "fleet.none_there": "{path} 中没有任务组",
     "fleet.lock_unreadable": "无法读取 {path}：{reason}",
+    "fleet.lock_strange": "{path} 不是任务组写的：其中的 id 或存放副本的文件夹不是它自己的",
+    "fleet.scratch_is_shared": "{path} 属于别人，或者别人可以在其中写入；请将它删除后重试",
     "fleet.other_version": "该任务组由 Dragoman {theirs} 启动，而当前版本是 {ours}；若要混用两者继续，请加 --force",
     "fleet.tasks_changed": "{path} 与任务组启动时不同",
     "fleet.interrupted": "主管进程已被终止",
