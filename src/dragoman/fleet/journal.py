@@ -91,6 +91,8 @@ class FleetJournal:
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             write_whole(self._file, b"\n")
+        self._is_torn = False
+        """Whether the last write was cut off: what comes next must not become part of its line."""
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -104,8 +106,7 @@ class FleetJournal:
 
     def write_now(self, lines: list[Line]) -> None:
         """The same for several lines, at once and blocking."""
-        write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-        sync_file(self._file)
+        self._put(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def close(self) -> None:
         os.close(self._file)
@@ -127,5 +128,7 @@ class FleetJournal:
         self._writing = None
 
     def _put(self, data: bytes) -> None:
+        data, self._is_torn = b"\n" + data if self._is_torn else data, True
         write_whole(self._file, data)
+        self._is_torn = False
         sync_file(self._file)
