@@ -17,7 +17,9 @@ GRACE_S = 5.0
 HANGING_S = 2.0
 """After the grace, a worker that is still not done ends itself."""
 DEADLINE_FILE = "deadline"
-"""When a worker has to have ended at the latest, in seconds since 1970, for whoever started it: a worker that was stopped ends nothing."""
+"""When a worker has to have ended at the latest, for whoever started it on this machine: a worker that was stopped ends nothing. On the
+monotonic clock, which is the same for all processes: the other one jumps, and goes on while a machine sleeps."""
+_WAITS = b"waits"
 EXIT_OVERDUE = 124
 _LAUNCHER = b"dragoman.policy.sandbox.launcher"
 
@@ -66,11 +68,11 @@ class Watchdog:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def set(self, left_s: float | None) -> None:
-        """So much time from now on; None: any."""
+    def set(self, left_s: float | None, *, is_waiting: bool = False) -> None:
+        """So much time from now on; None: any. `is_waiting`: for the service's limits, which no time is counted for."""
         with self._lock:
             self._until_s = None if left_s is None else time.monotonic() + left_s
-            _tell(self._path, None if left_s is None else time.time() + left_s)
+            _tell(self._path, _WAITS if is_waiting else b"" if self._until_s is None else b"%.3f" % self._until_s)
             if self._thread is None and left_s is not None:
                 self._thread = threading.Thread(target=self._watch, daemon=True)
                 self._thread.start()
@@ -88,16 +90,28 @@ class Watchdog:
 def is_overdue(folder: str) -> bool:
     """Whether the worker of this folder should have ended by now."""
     try:
-        with open(os.path.join(folder, DEADLINE_FILE), "rb") as file:
-            return time.time() > float(file.read(64) or b"inf")
-    except (OSError, ValueError):
+        return time.monotonic() > float(_told(folder) or b"inf")
+    except ValueError:
         return False
 
 
-def _tell(path: str, until_s: float | None) -> None:
+def is_waiting(folder: str) -> bool:
+    """Whether all that the worker of this folder does is to wait for the service's limits."""
+    return _told(folder) == _WAITS
+
+
+def _told(folder: str) -> bytes:
+    try:
+        with open(os.path.join(folder, DEADLINE_FILE), "rb") as file:
+            return file.read(64)
+    except OSError:
+        return b""
+
+
+def _tell(path: str, told: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, b"" if until_s is None else b"%.3f" % until_s)
+        os.write(descriptor, told)
     finally:
         os.close(descriptor)
 

@@ -15,8 +15,8 @@ from typing import Protocol
 import msgspec
 
 from dragoman.base.processes import COOKIE, end_processes, kill_group
-from dragoman.fleet.ending import GRACE_S, HANGING_S, is_overdue
-from dragoman.fleet.result import TASK_FILE
+from dragoman.fleet.ending import GRACE_S, HANGING_S, is_overdue, is_waiting
+from dragoman.fleet.result import RESULT_FILE, TASK_FILE
 from dragoman.fleet.task import Task
 from dragoman.fleet.workspace import remove_place
 from dragoman.words import say
@@ -48,6 +48,11 @@ class AttemptOrder(msgspec.Struct, frozen=True):
     def holder(self) -> str:
         """Its identity."""
         return f"{self.task.hash}.{self.attempt}.{self.epoch}"
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the worker left one."""
+        return os.path.lexists(os.path.join(self.out, RESULT_FILE))
 
     @property
     def most_s(self) -> float:
@@ -124,7 +129,7 @@ class LocalPool:
         try:
             try:
                 code = await self._follow(process, order)
-                is_cut = code is None or code < 0
+                is_cut = code is None or code < 0 or not order.has_result
                 return WorkerEnd(-signal.SIGKILL, say("fleet.stuck")) if code is None else WorkerEnd(code)
             except asyncio.CancelledError:
                 is_cut = await self._stop(process)
@@ -139,9 +144,11 @@ class LocalPool:
     async def aclose(self) -> None: ...
 
     def _remove_left(self) -> None:
-        for name in os.listdir(self._scratch):
-            if os.path.isdir(os.path.join(self._scratch, name)) and name != SOURCES:
-                remove_place(self._scratch, name)
+        left = [name for name in os.listdir(self._scratch) if os.path.isdir(os.path.join(self._scratch, name)) and name != SOURCES]
+        if left:  # a check whose files vanish while it runs would be a wrong answer
+            end_processes(None, self._mark)
+        for name in left:
+            remove_place(self._scratch, name)
 
     def _start(self, order: AttemptOrder, cookie: str) -> subprocess.Popen[bytes]:
         env = {**self._env, COOKIE: f"{self._env.get(COOKIE, '')} {cookie}".strip()}
@@ -160,9 +167,13 @@ class LocalPool:
 
     async def _follow(self, process: subprocess.Popen[bytes], order: AttemptOrder) -> int | None:
         """Its exit code; None where it should have ended by itself and has not, which one that was stopped does not."""
-        last_s = time.monotonic() + order.most_s * 4  # waiting for a service's limits is not counted, so this is generous
+        lived_s, looked_s = 0.0, time.monotonic()
         while (code := await _wait(process, LOOK_S)) is None:
-            if is_overdue(order.out) or time.monotonic() > last_s:
+            now_s = time.monotonic()
+            if not is_waiting(order.out):
+                lived_s += now_s - looked_s
+            looked_s = now_s
+            if is_overdue(order.out) or lived_s > order.most_s * 4:
                 return None
         return code
 

@@ -166,7 +166,8 @@ class WorkClock:
 
     def _guard(self) -> None:
         if self._limit_s is not None:
-            self._watchdog.set(None if self._is_waiting else max(self._limit_s - self.worked_s, 0.0) + GRACE_S + HANGING_S)
+            left_s = None if self._is_waiting else max(self._limit_s - self.worked_s, 0.0) + GRACE_S + HANGING_S
+            self._watchdog.set(left_s, is_waiting=self._is_waiting)
 
 
 class AttemptWork:
@@ -401,7 +402,7 @@ class AttemptWork:
         return self._result
 
     def _shown(self, text: str) -> str:
-        return redact(_tail(text, MOST_OUTPUT_CHARS), self._secrets)
+        return _tail(redact(text, self._secrets), MOST_OUTPUT_CHARS)
 
 
 class _Done(msgspec.Struct, frozen=True):
