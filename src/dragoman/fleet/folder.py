@@ -124,9 +124,11 @@ class Fleet:
 
     def is_done(self, task: Task) -> bool:
         """Whether each of its attempts has a result."""
-        return all(
-            os.path.lexists(os.path.join(self.attempt_folder(task, number + 1), RESULT_FILE)) for number in range(self.lock.attempts)
-        )
+        return all(self.has_result(task, number + 1) for number in range(self.lock.attempts))
+
+    def has_result(self, task: Task, attempt: int) -> bool:
+        """Whether a result was accepted."""
+        return os.path.lexists(os.path.join(self.attempt_folder(task, attempt), RESULT_FILE))
 
     @property
     def is_untouched(self) -> bool:

@@ -25,7 +25,8 @@ from dragoman.words import say
 
 SAME_FAILURES = 3
 """The same class of error at the same request, so often, is deterministic."""
-MOST_EPOCHS = 10
+MOST_FAILURES = 10
+"""So many failures of an attempt are enough, whatever they were."""
 PLACE_LOST = "MachineLost"
 INTERRUPTED = "Interrupted"
 """The supervisor was killed: no failure of the attempt."""
@@ -97,6 +98,20 @@ class FleetSupervisor:
             if self._state[slot] == _WAITING:
                 number, attempt = self.fleet.task_and_attempt(slot)
                 self.fleet.reopen(self.fleet.task(number), attempt)
+        self._find_results_again()
+
+    def _find_results_again(self) -> None:
+        """A machine that lost its power may have kept the journal and not the names of files: an attempt without a result is not done."""
+        for slot in (slot for slot in range(self.fleet.slots) if self._state[slot] == _DONE):
+            number, attempt = self.fleet.task_and_attempt(slot)
+            task, epoch = self.fleet.task(number), self._epochs[slot]
+            if self.fleet.has_result(task, attempt):
+                continue
+            result = read_result(self.fleet.epoch_folder(task, attempt, epoch))
+            if result is not None and result.is_final:
+                self.fleet.accept(task, attempt, epoch)
+            else:
+                self._state[slot] = _WAITING
 
     def _finish(self, slot: int) -> None:
         self._state[slot] = _DONE
@@ -191,28 +206,32 @@ class FleetSupervisor:
         failure = ""
         if result.outcome == "infrastructure" or (result.outcome == "cancelled" and not (self._is_over or is_interrupted)):
             # Whoever kills a worker thrice need not mean the task: that never counts as the same failure.
-            is_lost = result.error_type.startswith((LOST, PLACE_LOST))
+            is_lost = result.error_type.startswith((LOST, PLACE_LOST)) or not result.is_final
             failure = f"{result.error_type or result.outcome} {epoch if is_lost else result.request_hash}"
-        is_final = result.is_final and not (failure and self._may_go_on(slot, failure, result))
+        may_go_on = not failure or self._may_go_on(slot, failure, result)
+        is_final = result.is_final and not (failure and may_go_on)
+        is_left = not is_final and (self._is_over or not may_go_on)
         if is_final:
             self.fleet.accept(task, attempt, epoch)
             self._finish(slot)
         else:
-            self._wait_again(slot, failure, is_recovering=is_interrupted)
-        self._watcher.ended(result, "done" if is_final else "again" if not self._is_over else "stopped")
+            self._wait_again(slot, failure, is_due=not is_left and not is_interrupted)
+        self._watcher.ended(result, "done" if is_final else "stopped" if is_left else "again")
         number = slot % self.fleet.lock.tasks
         return EpochEnded(number, attempt, epoch, result.outcome, is_final, failure, result.cost_usd)
 
     def _may_go_on(self, slot: int, failure: str, result: AttemptResult) -> bool:
         """Whether another start may end differently."""
-        same = self._failures.get(slot, []).count(failure) + 1
-        return result.retryable and same < SAME_FAILURES and self._epochs[slot] < MOST_EPOCHS
+        before = self._failures.get(slot, [])
+        is_retryable = result.retryable or not result.is_final
+        return is_retryable and before.count(failure) + 1 < SAME_FAILURES and len(before) + 1 < MOST_FAILURES
 
-    def _wait_again(self, slot: int, failure: str, *, is_recovering: bool) -> None:
+    def _wait_again(self, slot: int, failure: str, *, is_due: bool) -> None:
+        """`is_due`: whether it is started again by this supervisor, and not by a resume."""
         self._state[slot] = _WAITING
         if failure:
             self._failures.setdefault(slot, []).append(failure)
-        if self._is_over or is_recovering:
+        if not is_due:
             return
         self._later += 1
         asyncio.get_running_loop().call_later(
