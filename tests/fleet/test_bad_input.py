@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from dragoman.fleet.task import Task, TaskTemplate, read_tasks
 from dragoman.policy.sandbox.cache_removal import remove_tree
 from dragoman.values.errors import InputError
-from fleet.fleets import MODEL, answer_by_task, fleet_files, run_fleet, task, write_tasks
+from fleet.fleets import MODEL, answer_by_task, fleet_files, results, run_fleet, task, write_tasks
 from program import Place, Service
 
 GOOD = json.dumps(task("good")).encode()
@@ -221,3 +222,32 @@ def test_a_folder_for_copies_that_others_made_is_not_used(place: Place, serve: C
     assert len(service.requests) == asked
     scratch.chmod(0o700)
     assert place.run("fleet", "resume", "tasks", "--budget-usd", "9").code == 0
+
+
+def test_of_two_that_start_the_same_fleet_at_once_one_does(place: Place, serve: Callable[..., Service]) -> None:
+    """The other changes nothing of it: its tasks, its id and its journal are those of the one that runs."""
+    serve(answer_by_task)
+    (place.work / "tasks.jsonl").write_text(json.dumps(task("one", check="")) + "\n")
+    pipes = [place.start("fleet", "run", "-", "--model", MODEL, stdin=subprocess.PIPE) for _ in range(3)]
+    for process in pipes:
+        assert process.stdin is not None
+        process.stdin.write((place.work / "tasks.jsonl").read_bytes())
+        process.stdin.flush()
+    for process in pipes:  # all have read all, and none has begun
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    ended = [(process.communicate(timeout=60), process.returncode) for process in pipes]
+    assert sorted(code for _, code in ended) == [0, 42, 42], ended
+    for (_, complaint), code in ended:
+        assert code == 0 or b"dragoman fleet resume tasks" in complaint or b"another process" in complaint
+    assert [row["outcome"] for row in results(place)] == ["passed"]
+    assert place.run("fleet", "resume", "tasks").code == 0
+
+
+def test_a_trusted_fleet_that_was_started_before_is_known(place: Place, serve: Callable[..., Service]) -> None:
+    serve(answer_by_task)
+    write_tasks(place, [task("one")])
+    assert run_fleet(place, "--trust").code == 0
+    assert "dragoman fleet resume tasks" in run_fleet(place, "--trust").complaint(42)
+    assert "--name" in run_fleet(place).complaint(42)

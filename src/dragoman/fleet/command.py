@@ -85,26 +85,21 @@ def start(options: Options) -> int:
 
     def check() -> None:
         make_scratch(settings.scratch)
-        try:
-            needs.check_machine(settings.scratch, directory)
-        except BaseException:
-            os.rmdir(settings.scratch)
-            raise
+        needs.check_machine(settings.scratch, directory)
 
     path = "" if source == "-" else os.path.join(directory, os.path.expanduser(source))
-    if path and is_harbor_folder(path):
-        fleet = make_fleet(fleet_folder(name, directory), read_harbor_tasks(path, needs.check), settings, check)
-    else:
-        with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
-            tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
-            fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
     try:
-        return supervise(fleet, options)
-    except InputError:  # there is no such place: nothing was started, and nothing is left of it
-        if fleet.is_untouched:
-            fleet.remove()
-            remove_tree(os.path.dirname(settings.scratch), os.path.basename(settings.scratch))
+        if path and is_harbor_folder(path):
+            fleet = make_fleet(fleet_folder(name, directory), read_harbor_tasks(path, needs.check), settings, check)
+        else:
+            with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
+                tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
+                fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
+    except BaseException:
+        with suppress(OSError):
+            os.rmdir(settings.scratch)
         raise
+    return supervise(fleet, options, is_new=True)
 
 
 def resume(options: Options) -> int:
@@ -161,10 +156,16 @@ def _require_needs(fleet: Fleet, options: Options, runs_again: Collection[int] =
         needs.check_machine(lock.scratch, fleet.folder)
 
 
-def supervise(fleet: Fleet, options: Options) -> int:
+def supervise(fleet: Fleet, options: Options, *, is_new: bool = False) -> int:
+    """`is_new`: nothing is left of it where there is no such place to run it."""
     journal = FleetJournal(fleet.folder)
     try:
         return asyncio.run(_supervise(fleet, options, journal))
+    except InputError:
+        if is_new and fleet.is_untouched:
+            fleet.remove()
+            remove_tree(os.path.dirname(fleet.lock.scratch), os.path.basename(fleet.lock.scratch))
+        raise
     finally:
         journal.close()
 

@@ -13,8 +13,9 @@ from contextlib import suppress
 import msgspec
 
 from dragoman import __version__
-from dragoman.base.atomic import replace_file
+from dragoman.base.atomic import replace_file, temporary_name
 from dragoman.base.found_files import read_found
+from dragoman.base.lock import hold_folder
 from dragoman.base.private import make_directory, require_unshared
 from dragoman.fleet.journal import JOURNAL_FILE
 from dragoman.fleet.result import RESULT_FILE, TASK_FILE, AttemptResult, read_result
@@ -26,7 +27,6 @@ FLEETS = "fleet"
 LOCK_FILE = "lock.json"
 TASKS_FILE = "tasks.jsonl"
 RESULTS_FILE = "results.jsonl"
-_NEW_TASKS = f".{TASKS_FILE}.new"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}\Z")
 _ID = re.compile(r"[0-9a-f]{12}\Z")
 
@@ -162,19 +162,19 @@ def make_fleet(folder: str, tasks: Iterable[Task], settings: Lock, check: Callab
     """Make the folder with everything that is started. Raises InputError where there is one, with another input or the same, and what
     reading the tasks or `check` raises; then nothing is left of it."""
     make_directory(folder)
+    aside = os.path.join(folder, temporary_name())  # another one may be made here at the same moment
     try:
-        return _make(folder, tasks, settings, check)
+        return _make(folder, aside, tasks, settings, check)
     except BaseException:
         with suppress(OSError):
-            os.unlink(os.path.join(folder, _NEW_TASKS))
+            os.unlink(aside)
         with suppress(OSError):  # empty, unless there was a fleet before
             os.rmdir(folder)
             os.rmdir(os.path.dirname(folder))
         raise
 
 
-def _make(folder: str, tasks: Iterable[Task], settings: Lock, check: Callable[[], None]) -> Fleet:
-    aside = os.path.join(folder, _NEW_TASKS)
+def _make(folder: str, aside: str, tasks: Iterable[Task], settings: Lock, check: Callable[[], None]) -> Fleet:
     digest, offsets, at = hashlib.sha256(), array("Q"), 0
     with open(aside, "wb") as file:
         for task in tasks:
@@ -188,14 +188,17 @@ def _make(folder: str, tasks: Iterable[Task], settings: Lock, check: Callable[[]
     if os.path.lexists(os.path.join(folder, LOCK_FILE)):
         _refuse_existing(folder, lock)
     check()
-    os.replace(aside, os.path.join(folder, TASKS_FILE))
-    replace_file(os.path.join(folder, LOCK_FILE), msgspec.json.format(msgspec.json.encode(lock)) + b"\n")
+    with hold_folder(folder):
+        if os.path.lexists(os.path.join(folder, LOCK_FILE)):  # somebody was faster
+            _refuse_existing(folder, lock)
+        os.replace(aside, os.path.join(folder, TASKS_FILE))
+        replace_file(os.path.join(folder, LOCK_FILE), msgspec.json.format(msgspec.json.encode(lock)) + b"\n")
     return Fleet(folder, lock, offsets)
 
 
 def _refuse_existing(folder: str, lock: Lock) -> None:
     before, name = read_lock(folder), os.path.basename(folder)
-    same = before.tasks_sha256 == lock.tasks_sha256 and before.attempts == lock.attempts and before.flags()[:-1] == lock.flags()[:-1]
+    same = msgspec.structs.replace(before, id=lock.id, scratch=lock.scratch, version=lock.version) == lock
     raise InputError(say("fleet.exists_same", name=name) if same else say("fleet.exists_other", path=folder))
 
 
