@@ -189,6 +189,18 @@ def test_ctrl_c_leaves_nothing_behind_and_a_resume_goes_on(place: Place, serve: 
     assert place.run("fleet", "resume", "tasks").code == 0
 
 
+def test_a_fleet_outlives_the_terminal_it_was_started_in_if_it_is_to(place: Place, serve: Callable[..., Service]) -> None:
+    """`nohup dragoman fleet run … &`, over night."""
+    service = serve(answer_by_task)
+    write_tasks(place, [task("one", check="sleep 1")])
+    nohup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    process = place.start("fleet", "run", "tasks.jsonl", "--model", MODEL, **nohup)
+    service.expect(1)
+    os.kill(process.pid, signal.SIGHUP)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, (out, err)
+
+
 def test_a_worker_that_was_stopped_is_ended_too(place: Place, serve: Callable[..., Service]) -> None:
     sleeping = marked_sleep()
     serve(lambda request: script(command(sleeping)))

@@ -194,7 +194,8 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     supervisor = FleetSupervisor(fleet, pool, limiter, journal, onlooker)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, supervisor.stop)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it: the terminal may go, and the fleet goes on
+            loop.add_signal_handler(number, supervisor.stop)
     await pool.open()  # before anything else: where there is none, nothing has happened
     try:
         supervisor.recover()
