@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.fleet.ray_tree import pack_tree, unpack_tree
 from fleet.fleets import answer_by_task, fleet_files, results, run_fleet, task, write_tasks
 from program import KEY, Place, Service
 
@@ -27,6 +28,19 @@ def test_each_task_has_a_copy_of_its_own_and_one_result(place: Place, serve: Cal
     assert "+one" in whole["diff"]
     assert "list.txt" not in whole["diff"]
     assert done.out.count("\n") == 4, done  # one for each task, and the sums
+
+
+def test_a_fleet_that_lies_in_its_own_workspace_is_no_part_of_it(place: Place, serve: Callable[..., Service]) -> None:
+    """Else each task would see the results of those before it, and the files of the checks."""
+    serve(answer_by_task)
+    (place.work / "fleet").mkdir()
+    (place.work / "fleet" / "code.py").write_text("")
+    check = "test -e fleet/code.py && test -e tasks.jsonl && ! test -e fleet/tasks"
+    write_tasks(place, [task("one", workspace=".", check=check), task("two", workspace=".", check=check)])
+    assert run_fleet(place, "--workers", "1").code == 0, results(place)
+    copy = place.home / "copy"
+    unpack_tree(pack_tree(str(place.work)), str(copy))
+    assert sorted(path.name for path in copy.rglob("*")) == ["code.py", "fleet", "tasks.jsonl"]
 
 
 def test_what_is_done_is_not_run_again(place: Place, serve: Callable[..., Service]) -> None:

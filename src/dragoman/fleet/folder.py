@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -149,6 +150,16 @@ class Fleet:
 
     def result(self, task: Task, attempt: int) -> AttemptResult | None:
         return read_result(self.attempt_folder(task, attempt))
+
+
+def is_fleet(name: str, above: int) -> bool:
+    """Whether an entry of an open folder is that of a fleet. Where tasks work on the very folder that they were started in, the results of
+    others and what checks will ask are no part of their workspace: copies would also grow with each task."""
+    try:
+        found = [os.stat(f"{name}/{each}", dir_fd=above, follow_symlinks=False) for each in (JOURNAL_FILE, LOCK_FILE, TASKS_FILE)]
+    except OSError:
+        return False
+    return all(stat.S_ISREG(each.st_mode) for each in found)
 
 
 def fleet_folder(name: str, directory: str) -> str:

@@ -11,6 +11,7 @@ from typing import IO
 
 from dragoman.base.beneath import open_directory
 from dragoman.base.private import write_whole
+from dragoman.fleet.folder import is_fleet
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
@@ -21,7 +22,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def pack_tree(path: str) -> bytes:
-    """Files, folders and links as they are; pipes, sockets and devices are left out. Equal folders give equal bytes."""
+    """Files, folders and links as they are; pipes, sockets, devices and fleets are left out. Equal folders give equal bytes."""
     packed = io.BytesIO()
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -47,6 +48,8 @@ def _pack_folder(archive: tarfile.TarFile, folder: int, prefix: str, depth: int)
             member.type, member.linkname = tarfile.SYMTYPE, os.readlink(name, dir_fd=folder)
             archive.addfile(member)
         elif stat.S_ISDIR(status.st_mode):
+            if is_fleet(name, folder):
+                continue
             member.type = tarfile.DIRTYPE
             archive.addfile(member)
             inner = os.open(name, _FOLDER, dir_fd=folder)

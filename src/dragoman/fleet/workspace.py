@@ -19,6 +19,7 @@ from dragoman.base.beneath import open_directory
 from dragoman.base.lock import hold
 from dragoman.base.places import find_places
 from dragoman.base.private import make_directory, write_whole
+from dragoman.fleet.folder import is_fleet
 from dragoman.fleet.task import GitSource, Task
 from dragoman.policy.sandbox.cache_removal import remove_tree
 from dragoman.policy.sandbox.caches import forget_caches
@@ -91,7 +92,7 @@ def write_files(copy: str, files: Mapping[str, str]) -> None:
 
 
 def copy_tree(source: str, copy: str) -> None:
-    """Copy a folder: by reference where the file system can, else by its bytes. Pipes, sockets and devices are left out."""
+    """Copy a folder: by reference where the file system can, else by its bytes. Pipes, sockets, devices and fleets are left out."""
     os.mkdir(copy, 0o700)
     ours, theirs = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), os.open(copy, _FOLDER)
     try:
@@ -110,6 +111,8 @@ def _copy_folder(source: int, copy: int, depth: int) -> None:
             if stat.S_ISLNK(status.st_mode):
                 os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=copy)
             elif stat.S_ISDIR(status.st_mode):
+                if is_fleet(name, source):
+                    continue
                 os.mkdir(name, 0o700, dir_fd=copy)
                 inner, made = os.open(name, _FOLDER, dir_fd=source), os.open(name, _FOLDER, dir_fd=copy)
                 try:
