@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,20 @@ def test_results_are_those_of_one_machine(place: RayPlace) -> None:
         place.run("run", f"{name}.jsonl", "--model", MODEL, on=on)
     assert plain(place.results("nodes")) == plain(place.results("alone"))
     assert (place.files("nodes") / "tasks" / "task-0" / "1" / "epoch-1" / "session.jsonl").read_bytes().startswith(b'{"kind":"started"')
+
+
+def test_a_revision_that_is_not_there_is_refused_for_its_task_alone(place: RayPlace) -> None:
+    repository = place.folder / "repository"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    git = ["git", "-C", str(repository), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    place.write_tasks("revision", 1, workspace={"git": str(repository), "rev": "nowhere"})
+    place.write_tasks("other", 2)
+    with (place.folder / "revision.jsonl").open("a") as file:
+        file.write((place.folder / "other.jsonl").read_text())
+    ended(place.start("run", "revision.jsonl", "--model", MODEL), 1)
+    assert [each["outcome"] for each in place.results("revision")] == ["refused input", "passed", "passed"]
+    assert "nowhere" in place.results("revision")[0]["reason"]
 
 
 def test_the_same_by_a_client_outside_the_cluster(place: RayPlace) -> None:

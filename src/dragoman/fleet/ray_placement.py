@@ -229,7 +229,11 @@ class RayPlacement:
     # --- attempts
 
     async def run(self, order: AttemptOrder) -> WorkerEnd:
-        tree = await self._tree_of(order.task)
+        try:
+            tree = await self._tree_of(order.task)
+        except InputError as error:  # of this task alone: a worker would have found it
+            await asyncio.to_thread(_refuse, order, error)
+            return WorkerEnd(1)
         self._live[order.holder] = order.out
         task = self._task.options(name=one_line(order.task.id, 60), max_retries=0, **self._resources.options)
         ref = task.remote(self._order(order, tree), [tree.ref] if tree else [], self._actor)
@@ -328,6 +332,13 @@ def _keep(order: AttemptOrder, left: dict[str, bytes]) -> None:
         result = msgspec.json.decode(left.get(RESULT_FILE, b""), type=AttemptResult)
         own = {"task": order.task.id, "task_hash": order.task.hash, "attempt": order.attempt, "epoch": order.epoch}
         write_result(order.out, msgspec.structs.replace(result, **own))
+
+
+def _refuse(order: AttemptOrder, error: InputError) -> None:
+    """Write the result that a worker of this machine would have left."""
+    task, name = order.task, type(error).__name__
+    identity = {"task": task.id, "task_hash": task.hash, "attempt": order.attempt, "epoch": order.epoch}
+    write_result(order.out, AttemptResult(**identity, outcome="refused input", reason=str(error), error_type=name, model=task.model))
 
 
 def _append(path: str, line: bytes) -> None:
