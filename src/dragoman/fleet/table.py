@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import bar, one_line
-from dragoman.base.wrapping import columns_of, wrap_line
+from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, wrap_line
 from dragoman.fleet.figures import dollars, duration, outcome_word
 from dragoman.fleet.folder import Fleet
 from dragoman.fleet.limiter import LocalLimiter
@@ -24,6 +24,7 @@ from dragoman.words import say
 REDRAWN_S = 0.25
 MOST_RUNNING = 12
 """Rows for what runs; more are counted."""
+USUAL_ROWS = 24
 _BAR_COLUMNS = 24
 _STYLES: dict[Outcome, str] = {
     "passed": "32",
@@ -106,7 +107,8 @@ class LiveTable(PlainLines):
         self._supervisor: FleetSupervisor | None = None
         self._running: dict[tuple[str, int], _Running] = {}
         self._counts: dict[Outcome, int] = {}
-        self._rows = 0
+        self._widths: list[int] = []
+        """Of the lines of the table as it stands there."""
         self._began_s = time.monotonic()
         self._done = 0
         self._before = 0
@@ -134,7 +136,6 @@ class LiveTable(PlainLines):
             self._timer.cancel()
             self._timer = None
         self._write(self._erase())
-        self._rows = 0
         return super().finish(supervisor)
 
     def _print(self, text: str) -> None:
@@ -146,17 +147,20 @@ class LiveTable(PlainLines):
         self._timer = asyncio.get_running_loop().call_later(REDRAWN_S, self._tick)
 
     def _erase(self) -> str:
-        up = f"\x1b[{self._rows}A" if self._rows else ""
-        self._rows = 0
-        return f"\r{up}\x1b[J"
+        columns = columns_of(sys.stdout) or USUAL_COLUMNS
+        rows = sum(max(-(-each // columns), 1) for each in self._widths)  # a terminal that was made narrower has broken them
+        self._widths = []
+        # The first line apart from the others: tmux keeps a screen that is cleared from its very top, each time.
+        return f"\r\x1b[{rows}A\x1b[K\x1b[B\x1b[J\x1b[A" if rows else ""
 
     def _drawn(self) -> str:
-        lines = self._lines()
-        columns = columns_of(sys.stdout) or 80
-        self._rows = len(lines)
-        return "".join(fit(line, columns - 1) + "\n" for line in lines)
+        columns = columns_of(sys.stdout) or USUAL_COLUMNS
+        lines = [fit(line, columns - 1) for line in self._lines(_rows_of_terminal() - 1)]
+        self._widths = [width(line) for line in lines]
+        return "".join(f"{line}\n" for line in lines)
 
-    def _lines(self) -> list[str]:
+    def _lines(self, most: int) -> list[str]:
+        """Not more than the terminal has room for: what has scrolled away can neither be erased nor drawn again."""
         total, done = self._fleet.slots, self._before + self._done
         share = done / total if total else 1.0
         filled = bar(share, _BAR_COLUMNS)
@@ -166,10 +170,13 @@ class LiveTable(PlainLines):
         spent = say("fleet.table_spent", usd=dollars(self._limiter.spent_usd), rate=rate, left=left)
         now_s = time.monotonic()
         running = sorted(self._running.values(), key=lambda each: each.since_s)
-        longest = max((width(each.name) for each in running[:MOST_RUNNING]), default=0)
-        rows = [self._running_line(each, longest, now_s) for each in running[:MOST_RUNNING]]
-        more = [f"  {say('fleet.table_more', count=len(running) - MOST_RUNNING)}"] if len(running) > MOST_RUNNING else []
-        return ["", f"{head}  {counts}", str(spent), *rows, *more]
+        room = max(most - 3, 0)
+        shown = running if len(running) <= min(room, MOST_RUNNING) else running[: max(min(room - 1, MOST_RUNNING), 0)]
+        longest = max((width(each.name) for each in shown), default=0)
+        rows = [self._running_line(each, longest, now_s) for each in shown]
+        more = [f"  {say('fleet.table_more', count=len(running) - len(shown))}"] if len(running) > len(shown) else []
+        lines = ["", f"{head}  {counts}", str(spent), *rows, *more]
+        return lines[1:] if most < len(lines) else lines
 
     def _running_line(self, each: _Running, columns: int, now_s: float) -> str:
         name = each.name + " " * (columns - width(each.name))
@@ -190,6 +197,13 @@ class LiveTable(PlainLines):
             sys.stdout.flush()
         except OSError:
             pass
+
+
+def _rows_of_terminal() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).lines or USUAL_ROWS
+    except (OSError, ValueError):
+        return USUAL_ROWS
 
 
 def onlooker_for(fleet: Fleet, limiter: LocalLimiter, *, no_color: bool) -> PlainLines:

@@ -1,0 +1,43 @@
+"""The live table in a real terminal: it stands there once, however low or narrow the terminal is or becomes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+
+import pytest
+
+from dragoman.testing.script import Script
+from fleet.fleets import MODEL, task, write_tasks
+from program import Place, Service
+from terminals import tmux
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: make system-parts")
+
+REDRAWN = 3
+WORDS = {"en": ("$0.0000 spent", "and 4 more", "cancelled"), "zh": ("已花费 $0.0000", "另有 4 个", "已取消")}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_table_fits_a_low_terminal_and_one_that_is_made_narrower(place: Place, serve: Callable[..., Service], language: str) -> None:
+    spent, more, cancelled = WORDS[language]
+    service = serve(lambda request: Script.parse("wait: 600\ntext: late").answers[0])
+    write_tasks(place, [task(f"t{number}") for number in range(6)])
+    words = ("fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", "6", "--lang", language)
+    with tmux(place, *words, model="", size=(7, 90)) as pane:
+        service.expect(6)
+        shown = pane.expect(more)
+        for columns in (90, 40, 120):
+            pane.resize(columns, 7)
+            for _ in range(REDRAWN):  # what was left behind by a redrawing would stand above it
+                before = shown
+                until = time.monotonic() + 60
+                while (shown := pane.screen()) == before and time.monotonic() < until:
+                    time.sleep(0.05)
+            assert shown.count("0/6") == 1, shown
+            assert shown.count(spent) == 1, shown
+            assert "t0 " in shown
+        pane.keys("C-c")
+        pane.expect("exit code 130")
+        assert pane.screen().count(f"{cancelled}  ") == 6
