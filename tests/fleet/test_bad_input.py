@@ -41,6 +41,12 @@ GOOD = json.dumps(task("good")).encode()
         (b'{"id": "x", "prompt": "p", "files": {".git/hooks/post-checkout": "y"}}', [".git/hooks"]),
         (b'{"id": "x", "prompt": "p", "env": {"A=B": "y"}}', ["A=B"]),
         (b'{"id": "x", "prompt": "p", "approval": "yolo"}', ["approval"]),
+        (b'{"id": "x", "prompt": "half \\ud800"}', ["surrogate"]),
+        (b'{"id": "x", "prompt": "p", "files": {"a": "\\udfff"}}', ["surrogate"]),
+        (b'{"id": "x", "prompt": "p", "check": "true\\u0000"}', ["check", "NUL"]),
+        (b'{"id": "x", "prompt": "p", "env": {"A": "b\\u0000c"}}', ["env.A", "NUL"]),
+        (b'{"id": "x", "prompt": "p", "network": ["a b"]}', ["'a b'", "host"]),
+        ('{"id": "中中中中中中中中中中中中中中", "prompt": "p"}'.encode(), ["120", "nine"]),
         (GOOD, ["good", "line 1"]),
     ],
 )

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from dragoman.base import jsontext
 from dragoman.base.text import did_you_mean, one_line
+from dragoman.policy.host_rules import is_host
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.words import say
 
@@ -139,7 +140,22 @@ def task_of(data: Mapping[str, Any], base: str) -> Task:
     for name in task.env:
         if not _VARIABLE.match(name):
             raise InputError(say("fleet.bad_variable", name=one_line(name, 60)))
+    for host in task.network:
+        if not is_host(host):
+            raise InputError(say("not_a_host", key="network", text=repr(one_line(host, 100))))
+    _require_text(task)
     return msgspec.structs.replace(task, workspace=_found_workspace(task.workspace, base))
+
+
+def _require_text(task: Task) -> None:
+    """A task is written to files, and its commands and variables are given to the system: not every text of JSON can be."""
+    try:
+        msgspec.json.encode(task)
+    except UnicodeEncodeError as error:
+        raise InputError(say("fleet.half_character", position=error.start)) from error
+    for name, text in (("setup", task.setup), ("check", task.check), *((f"env.{name}", value) for name, value in task.env.items())):
+        if "\0" in text:
+            raise InputError(say("fleet.nul", name=name))
 
 
 def _require_id(task_id: str) -> None:
