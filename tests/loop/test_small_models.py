@@ -17,7 +17,7 @@ from dragoman.loop.unsupported import is_about_files
 from dragoman.testing.scripted import ScriptedProvider
 from dragoman.text_tools.constrained import read_constrained
 from dragoman.text_tools.examples import examples
-from dragoman.values.events import NoticeGiven
+from dragoman.values.events import NoticeGiven, TurnStarted
 from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.values.notes import ANSWER_NOTE, ASKED_AGAIN, GREETING
 from dragoman.values.parts import text_of
@@ -70,6 +70,31 @@ def test_every_answer_is_bound_to_one_call_or_words_until_it_must_answer(tmp_pat
     assert [message.text for message in agent.history.view.messages].count(ASKED_AGAIN + QUESTION) == 1, (
         "what the model is told is on the record"
     )
+
+
+def test_a_question_asked_while_it_works_is_the_one_it_answers_next(tmp_path: Path) -> None:
+    """It may call again for it, is not reminded of the question before, and its answer is judged by the new one."""
+    (tmp_path / "a.txt").write_text("The word is marmalade.\n")
+    answer = 'text: {"reply": {"answer": "It is marmalade."}}'
+    provider = ScriptedProvider(f"{READ}\n---\nwait: 0.1\n{answer}\n---\n{answer}", profile=SMALL)
+
+    async def go() -> tuple[str, list[str]]:
+        async with make_agent(provider, workspace=tmp_path) as agent:
+            asking = agent.run(QUESTION)
+            marks: list[str] = []
+            async for event in asking:
+                if isinstance(event, TurnStarted) and event.turn == 2:
+                    asking.steer("do the tests pass?")
+                elif isinstance(event, NoticeGiven) and event.about == "answer":
+                    marks.append(event.message)
+            return asking.result.unchecked, marks
+
+    unchecked, marks = asyncio.run(go())
+    last = provider.requests[-1]
+    assert last.messages[-1].text == "do the tests pass?"
+    assert '"read_file"' in last.settings.response_schema
+    assert unchecked
+    assert marks == [unchecked]
 
 
 def test_where_nothing_binds_it_is_told_to_answer(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ class LoopGuard:
             self._failures.clear()
         return found
 
+    def start_question(self) -> None:
+        """The user has asked something else: what was called for the question before does not count for how soon to answer this one."""
+        self.successes, self.has_repeated = 0, False
+        self._known.clear()
+
     def start_answer(self) -> None:
         """Text of earlier answers does not count as repetition."""
         self._text.start()

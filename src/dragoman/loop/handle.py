@@ -113,10 +113,10 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._steers.clear()
         return unsaid
 
-    async def _tell_unsaid(self) -> bool:
-        """Whether the user said something meanwhile: it is on the record now, and part of the next request."""
+    async def _tell_unsaid(self) -> tuple[str, ...]:
+        """What the user said meanwhile: it is on the record now, and part of the next request."""
         if not self._steers:
-            return False
+            return ()
         history, steers = self._session.history, self._steers.copy()
         self._steers.clear()
         said = [(text, expand) for text, expand in steers if await self._admit(text)]
@@ -125,7 +125,7 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         await history.sync()
         for text, _ in said:
             self._emit(PromptAccepted(self._session.id, text))
-        return bool(said)
+        return tuple([text for text, _ in said])
 
     async def _admit(self, text: str) -> bool:
         """Whether hooks let it through."""

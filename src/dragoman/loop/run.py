@@ -146,6 +146,12 @@ class Run(RunHandle[T]):
                 await self._tell_unsaid()
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
 
+    async def _tell_unsaid(self) -> tuple[str, ...]:
+        if said := await super()._tell_unsaid():
+            self._asked = said[-1]
+            self._guard.start_question()
+        return said
+
     def _use_found_dialect(self) -> None:
         """Where a call was found written as text though tools are known: go on with tools as text."""
         if dialect := self._harness.models.found_dialect:
