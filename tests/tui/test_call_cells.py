@@ -138,6 +138,14 @@ def test_the_files_of_a_run_are_all_named_or_counted(names: tuple[str, ...], col
     assert shown.endswith(f" · {wanted} · /undo · /diff ──"), shown
 
 
+def test_what_a_service_has_not_told_to_the_end_is_the_least_it_can_be() -> None:
+    """As `/usage` and `/stats` say of the same run."""
+    stopped = cells.Ended(3.0, Usage(fresh_tokens=1_000, output_tokens=20, incomplete=1), 0.1, 1)
+    assert plain(cells.ended(stopped, 80)) == "─ 3.0 s · ≥1,000 in · ≥20 out · ≥$0.10 ──"
+    refused = cells.Ended(3.0, Usage(incomplete=1), 0.0, 1)
+    assert plain(cells.ended(refused, 80)) == "─ 3.0 s · $0.00 ──"
+
+
 @pytest.mark.parametrize(("output", "wanted"), [("", []), ("one\n", ["  one"]), ("one\ntwo\n", ["  … 2 lines · two"])])
 def test_a_command_that_was_stopped_says_so_once_and_what_it_put_out(output: str, wanted: list[str]) -> None:
     cell = CallCell(SHELL.call, "cancelled", output=output, display="cancelled")

@@ -77,6 +77,33 @@ def test_sessions_are_told_apart_and_figures_agree(place: Place) -> None:
         assert 0 < told < float(cost[1])
 
 
+def test_figures_of_a_stopped_run_agree_that_they_are_the_least(place: Place) -> None:
+    """The service had no chance to tell what it will bill: the line under the answer, /usage, /stats and the list all say so."""
+    with service("text: Beginning.\nwait: 300\ntext: end") as serving:
+        place.service = serving
+        with tmux(place, size=(40, 110)) as pane:
+            pane.expect("Ask, / for")
+            pane.type("tell me all")
+            pane.keys("Enter")
+            pane.expect("Beginning.")
+            pane.keys("Escape")
+            cost = re.search(r"≥\$([\d.]+) ──", pane.expect("out · ≥$"))
+            assert cost is not None
+            pane.type("/usage")
+            pane.keys("Enter")
+            pane.expect(f"at least ${cost[1]} · runs")
+            pane.type("/stats")
+            pane.keys("Enter")
+            pane.expect(f"1 request, ≥${cost[1]}")
+            pane.type("/new")
+            pane.keys("Enter")
+            pane.expect("Dragoman 0", count=2)
+            pane.type("/resume")
+            pane.keys("Enter")
+            pane.expect("tell me all")
+            pane.expect(f"≥${cost[1]}", count=2)
+
+
 def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:
     with service("stall\n---\ntext: Back again.") as serving:
         place.service = serving

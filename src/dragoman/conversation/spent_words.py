@@ -70,16 +70,19 @@ def _add(spent: SpentSoFar, agent: Agent, entries: Sequence[Entry]) -> SpentSoFa
 
 
 def cost_of(summary: Summary, catalog: Catalog) -> str:
-    """What a session in a list has cost: `$0.0123`; empty where no price is known."""
+    """What a session in a list has cost: `$0.0123`, `≥$0.0123` where not everything was told; empty where no price is known."""
     cost_usd, is_whole = None, True
     for paid in summary.paid:
+        is_whole = is_whole and not paid.usage.incomplete
         row = catalog.deployments.get(paid.deployment)
         prices = profile_for(row, paid.model).prices if row is not None else None
         if prices is None or paid.usage.is_unknown:
             is_whole = is_whole and bool(row is not None and row.local)
         else:
             cost_usd = (cost_usd or 0.0) + prices.cost_usd(paid.usage)
-    return "" if cost_usd is None else f"{'' if is_whole else '≥'}${cost_usd:.2f}" if cost_usd >= 10 else f"${cost_usd:.4f}"
+    if cost_usd is None:
+        return ""
+    return f"{'' if is_whole else '≥'}${_amount(cost_usd)}"
 
 
 def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str:
@@ -93,7 +96,11 @@ def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str
     if cost_usd is None:
         return words
     key = "cost_least" if usage.incomplete else "cost_at_least" if estimated else "cost"
-    return words + say(key, usd=f"{cost_usd:.2f}" if cost_usd >= 10 else f"{cost_usd:.4f}")
+    return words + say(key, usd=_amount(cost_usd))
+
+
+def _amount(cost_usd: float) -> str:
+    return f"{cost_usd:.2f}" if cost_usd >= 10 else f"{cost_usd:.4f}"
 
 
 def _count_words(usage: Usage, count: int) -> str:

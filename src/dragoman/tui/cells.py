@@ -91,13 +91,15 @@ class Ended(msgspec.Struct, frozen=True):
 def ended(run: Ended, columns: int) -> Line:
     """The line under an answer: time, tokens, cost, files. What does not fit is left out, the last first and how to take it back last."""
     usage = run.usage
+    least = "≥" if usage.incomplete and usage.total_tokens else ""
     parts = [say("tui.took", seconds=f"{run.seconds:.0f}" if run.seconds >= 10 else f"{run.seconds:.1f}")]
     requests = say("tui.requests", count=run.requests) if run.requests > 1 else ""
     if not usage.is_unknown and usage.total_tokens:
         cached = say("tui.cached", percent=usage.cached_percent) if usage.cached_percent else ""
-        parts += [say("tui.tokens_in", tokens=f"{usage.input_tokens:,}") + cached, say("tui.tokens_out", tokens=f"{usage.output_tokens:,}")]
+        read, written = f"{least}{usage.input_tokens:,}", f"{least}{usage.output_tokens:,}"
+        parts += [say("tui.tokens_in", tokens=read) + cached, say("tui.tokens_out", tokens=written)]
     if run.cost_usd is not None:
-        parts.append(dollars(run.cost_usd))
+        parts.append(f"{least}{dollars(run.cost_usd)}")
     back = ["/undo", *(["/diff"] if run.changes else [])] if run.can_undo else []
     told = _files(run.changes)
     if requests and width(" · ".join([*parts, *told[:1], requests, *back])) + 5 <= columns:

@@ -173,7 +173,8 @@ def _count(usage: Usage, count: int) -> str:
 
 
 def _cost(each: ModelStats) -> str:
-    return "?" if each.cost_usd is None else f"{'' if each.is_whole else '≥'}${each.cost_usd:.4f}"
+    is_all = each.is_whole and not each.usage.incomplete
+    return "?" if each.cost_usd is None else f"{'' if is_all else '≥'}${each.cost_usd:.4f}"
 
 
 def _sum(models: Iterable[ModelStats]) -> ModelStats:
