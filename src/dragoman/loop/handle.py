@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias
 
+from dragoman.loop.guard import LoopGuard
 from dragoman.loop.result import Result, T
 from dragoman.loop.watching import EventChain, EventWatcher, TimedWatcher, call_in, is_running_here
 from dragoman.tools.shell import RunShell
@@ -45,6 +46,9 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._harness = harness
         self._session = harness.session
         self.chain = EventChain()
+        self._guard = LoopGuard(harness.limits.loop)
+        self._asked = ""
+        """What the user asked last."""
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
         self._unwanted = False
@@ -113,10 +117,10 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         self._steers.clear()
         return unsaid
 
-    async def _tell_unsaid(self) -> tuple[str, ...]:
-        """What the user said meanwhile: it is on the record now, and part of the next request."""
+    async def _tell_unsaid(self) -> bool:
+        """Whether the user said something meanwhile: it is on the record now, and part of the next request."""
         if not self._steers:
-            return ()
+            return False
         history, steers = self._session.history, self._steers.copy()
         self._steers.clear()
         said = [(text, expand) for text, expand in steers if await self._admit(text)]
@@ -125,7 +129,9 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         await history.sync()
         for text, _ in said:
             self._emit(PromptAccepted(self._session.id, text))
-        return tuple([text for text, _ in said])
+            self._asked = text
+            self._guard.start_question()
+        return bool(said)
 
     async def _admit(self, text: str) -> bool:
         """Whether hooks let it through."""

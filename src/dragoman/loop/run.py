@@ -11,7 +11,7 @@ from weakref import ref
 
 from dragoman.loop.conditions import tell_news
 from dragoman.loop.configuring import configure
-from dragoman.loop.guard import LoopGuard, is_polling
+from dragoman.loop.guard import is_polling
 from dragoman.loop.handle import RunHandle
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import sum_usage
@@ -67,7 +67,6 @@ class Run(RunHandle[T]):
         self.prompt_id = ""
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
-        self._guard = LoopGuard(harness.limits.loop)
         self._loop_hits, self._begun = 0, False
         self._from_entry = len(self._history.entries)
         self._began_s = time.monotonic()
@@ -145,12 +144,6 @@ class Run(RunHandle[T]):
             if not self._pending:
                 await self._tell_unsaid()
         raise TurnLimit(say("loop.turn_limit", turns=max_turns))
-
-    async def _tell_unsaid(self) -> tuple[str, ...]:
-        if said := await super()._tell_unsaid():
-            self._asked = said[-1]
-            self._guard.start_question()
-        return said
 
     def _use_found_dialect(self) -> None:
         """Where a call was found written as text though tools are known: go on with tools as text."""
