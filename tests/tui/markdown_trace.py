@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -112,7 +113,7 @@ def _inline(token: Token) -> str:
     for child in token.children or []:
         match child.type:
             case "link_open":
-                links.append((len(shown), str(child.attrs["href"])))
+                links.append((len(shown), unquote(str(child.attrs["href"]))))  # it escapes what is not ASCII; we show it as written
             case "link_close":
                 start, address = links.pop()
                 inside = "".join(shown[start:])
