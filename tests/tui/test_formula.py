@@ -25,6 +25,15 @@ def shown(text: str) -> str:
         (r"$\text{loss} = -\log p$", "loss = -log p"),
         (r"$\sqrt[3]{x+1}$", "³√(x+1)"),
         (r"$\frac{1}{n}\sum_{i=1}^{n} x_i$", "1/n ∑ᵢ₌₁ⁿ xᵢ"),
+        (r"\[\int_0^\infty e^{-x^2}\,dx\]", "∫₀^∞ e^(-x²) dx"),
+        (r"$\lim_{x\to 0} \frac{\sin x}{x}$", "lim_(x→0) (sin x)/x"),
+        (r"$\hat{y} = \bar x + \vec{v}\cdot\nabla f$", "y\u0302 = x\u0304 + v\u20d7·∇ f"),
+        (r"$\overline{AB}$ is not $AB$", "overline(AB) is not AB"),
+        (r"$\binom{n}{k}$, $5\%$, $a \equiv b \pmod{n}$", "C(n,k), 5%, a ≡ b (mod n)"),
+        (r"$$\begin{pmatrix} a & b \\ c & d \end{pmatrix}$$", "( a b ; c d )"),
+        (r"$f(x)=\begin{cases}1 & x>0\\0 & \text{otherwise}\end{cases}$", "f(x)={1 x>0; 0 otherwise}"),
+        (r"$$\left. \frac{df}{dx} \right|_{x=0}$$", "df/dx |ₓ₌₀"),
+        (r"$$\foo{bar}{b\le c} + \unheard x$$", r"\foo{bar}{b\le c} + \unheard x"),
         (r"$2\frac{a}{b}x = \frac{a}{b}, \frac{a}{b}^2$", "2 a/b x = a/b, (a/b)²"),
     ],
 )
@@ -50,6 +59,12 @@ def test_what_is_none_stays_as_it_is(text: str) -> None:
 
 def test_code_stays_code() -> None:
     assert shown("`$a^2$`") == "$a^2$"
+
+
+def test_a_piece_that_ends_with_a_formula_waits_for_what_follows() -> None:
+    """Its last sign has come, and a letter behind it would make it none."""
+    assert parse("so $a^2$", is_whole=False).used == len("so ")
+    assert parse("so $5", is_whole=False).used == len("so $5")
 
 
 def test_money_holds_no_text_up() -> None:

@@ -18,8 +18,13 @@ _CLOSED = {
 }
 _MONEY = re.compile(r"\$\d[\d.,]*[kMB]?(?:[\s.,;:!?)/–-]|\Z)")
 _NAME = re.compile(r"[A-Za-z]{2,}")
-_WORDS = frozenset(["sin", "cos", "tan", "log", "ln", "exp", "min", "max", "lim", "mod", "gcd", "det", "dim", "arg", "sup", "inf", "Pr"])
-_SIGN = re.compile(r"[=<>+*/|^_!-]|\\[A-Za-z]+")
+_FUNCTIONS = (
+    "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln lg exp min max lim limsup liminf mod gcd lcm det dim arg argmax "
+    "argmin sup inf ker deg hom tr rank Pr"
+)
+_WORDS = frozenset(_FUNCTIONS.split())
+"""Named as they are written; a command that is none of these and no sign is shown as it stands, braces and all."""
+_SIGN = re.compile(r"[=<>+*/|^_!-]|\\(?:[A-Za-z]+|%)")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)\s?")
 _SCRIPT = re.compile(r"([\^_])")
 _ABOVE: dict[str, str] = dict(
@@ -41,14 +46,32 @@ _SIGNS = {
     "cup": "∪", "cap": "∩", "emptyset": "∅", "forall": "∀", "exists": "∃", "neg": "¬", "land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨",
     "ldots": "…", "dots": "…", "cdots": "⋯", "mid": "|", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "langle": "⟨",
     "rangle": "⟩", "ell": "ℓ", "circ": "∘", "oplus": "⊕", "otimes": "⊗", "perp": "⊥", "prime": "′", "quad": "  ", "qquad": "    ",
-    "left": "", "right": "", "displaystyle": "", "limits": "", "big": "", "Big": "", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
+    "gg": "≫", "ll": "≪", "gets": "←", "longrightarrow": "→", "leftrightarrow": "↔", "Leftrightarrow": "⇔", "Leftarrow": "⇐",
+    "uparrow": "↑", "downarrow": "↓", "cong": "≅", "simeq": "≃", "asymp": "≍", "parallel": "∥", "angle": "∠", "triangle": "△",
+    "therefore": "∴", "because": "∵", "setminus": "∖", "supset": "⊃", "supseteq": "⊇", "varnothing": "∅", "nexists": "∄", "hbar": "ℏ",
+    "Re": "ℜ", "Im": "ℑ", "aleph": "ℵ", "bullet": "•", "star": "⋆", "dagger": "†", "iint": "∬", "oint": "∮", "vdots": "⋮", "ddots": "⋱",
+    "lVert": "‖", "rVert": "‖", "Vert": "‖", "lvert": "|", "rvert": "|", "vert": "|", "colon": ":", "top": "⊤", "bot": "⊥",
+    "models": "⊨", "vdash": "⊢", "bigcup": "⋃", "bigcap": "⋂", "coprod": "∐", "bmod": "mod", "upsilon": "υ", "Upsilon": "Υ",
+    "vartheta": "ϑ", "varsigma": "ς", "degree": "°", "square": "□", "lbrace": "{", "rbrace": "}", "backslash": "\\",
+    "left": "", "right": "", "middle": "", "displaystyle": "", "textstyle": "", "limits": "", "nolimits": "", "nonumber": "", "notag": "",
+    "big": "", "Big": "", "bigg": "", "Bigg": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
     "{": "{", "}": "}", "%": "%", "$": "$", "_": "_", "&": "&", "#": "#", "|": "‖", "\\": "; ",
 }  # fmt: skip
 _SETS = {"R": "ℝ", "N": "ℕ", "Z": "ℤ", "Q": "ℚ", "C": "ℂ", "P": "ℙ", "E": "𝔼"}
 _FRACTIONS = frozenset(("frac", "dfrac", "tfrac"))
-_KEPT = frozenset(
-    ("text", "mathrm", "mathbf", "mathit", "mathsf", "operatorname", "textbf", "textit", "mathcal", "boldsymbol", "vec", "hat", "bar")
+_RELATIONS = frozenset("≤≥≠≈≡∼∝×·÷±∓→←⇒⇔↦∈∉⊂⊆⊃⊇∪∩≫≪↔⇐≅≃")
+"""Where nothing stands before one of these, the space that ends its command is none."""
+_KEPT_NAMES = (
+    "text mathrm mathbf mathit mathsf mathtt mathcal mathscr mathfrak operatorname textbf textit textrm texttt boldsymbol bm mbox "
+    "underbrace underline boxed"
 )
+_KEPT = frozenset(_KEPT_NAMES.split())
+_ACCENTS = {
+    "hat": "\u0302", "widehat": "\u0302", "bar": "\u0304", "overline": "\u0304", "tilde": "\u0303", "widetilde": "\u0303",
+    "dot": "\u0307", "ddot": "\u0308", "vec": "\u20d7",
+}  # fmt: skip
+_AROUND = {"pmatrix": "()", "bmatrix": "[]", "Bmatrix": "{}", "vmatrix": "||", "Vmatrix": "‖‖", "cases": "{}"}
+"""What an environment has around its rows."""
 
 
 class Formula(NamedTuple):
@@ -76,12 +99,14 @@ def may_become_one(text: str, at: int) -> bool:
         return False
     if text[at] == "\\":
         return rest[1:2] in ("", "(", "[")
+    if (found := find_formula(text, at)) is not None and found.size == len(rest):
+        return True  # a letter right behind it, and it is none
     return rest == "$" or rest.startswith("$$") or not (rest[1].isspace() or "\n" in rest or "$" in rest[1:] or _MONEY.match(rest))
 
 
 def _is_formula(text: str) -> bool:
     """Whether what stands between two dollar signs is one: a letter, or letters and figures with signs between them, but no names."""
-    plain = re.sub(r"\\(?:text|mathrm|operatorname)\{[^{}]*\}|\\[A-Za-z]+", " ", text)
+    plain = re.sub(r"\\(?:text|mathrm|operatorname|begin|end)\{[^{}]*\}|\\[A-Za-z]+", " ", text)
     if any(name not in _WORDS and (len(name) > 2 or "_" in plain) for name in _NAME.findall(plain)):
         return False
     return bool(_SIGN.search(text)) or (len(text) <= 2 and text.isalpha())
@@ -99,11 +124,16 @@ def _read(text: str, depth: int) -> str:
         char = text[at]
         if char == "\\" and (found := _COMMAND.match(text, at)) is not None:
             shown, at = _command(text, found, depth)
+            if shown[:-1] in _RELATIONS and "".join(out[-1:])[-1:].strip():
+                shown = shown.rstrip()
             out.append(_set_apart(shown, out, text[at:]) if found[1] in _FRACTIONS else shown)
         elif char in "^_":
             inside, at = _operand(text, at + 1, depth)
             out.append(_script(char, inside))
-        elif char in "{}" or char == "&":
+        elif char in "{}":
+            at += 1
+        elif char == "&":  # between two columns
+            out.append(" ")
             at += 1
         else:
             out.append(char)
@@ -133,14 +163,42 @@ def _command(text: str, found: re.Match[str], depth: int) -> tuple[str, int]:
     if name == "mathbb":
         inside, end = _operand(text, end, depth)
         return _SETS.get(inside, inside), end
+    if name == "binom":
+        above, end = _operand(text, end, depth)
+        below, end = _operand(text, end, depth)
+        return f"C({above},{below})", end
+    if name == "pmod":
+        inside, end = _operand(text, end, depth)
+        return f"(mod {inside})", end
     if name in _KEPT:
         return _operand(text, end, depth)
+    if name in _ACCENTS:
+        inside, end = _operand(text, end, depth)
+        return inside + _ACCENTS[name] if len(inside) == 1 else f"{name}({inside})", end
     if name in ("begin", "end"):
-        return "", _operand(text, end, depth)[1]
+        kind, end = _operand(text, end, depth)
+        return _AROUND.get(kind, "  ")[name == "end"].strip(), end
+    if name in ("left", "right") and text[end : end + 1] == ".":  # a bracket that is not there
+        return "", end + 1
     if name in _SIGNS:
         is_wide = found[0].endswith(" ") and bool(_SIGNS[name].strip())
         return _SIGNS[name] + (" " if is_wide else ""), end
+    if name.isalpha() and name not in _WORDS:
+        return _as_written(text, found)
     return f"{name}{' ' if found[0].endswith(' ') else ''}" if name.isalpha() else name, end
+
+
+def _as_written(text: str, found: re.Match[str]) -> tuple[str, int]:
+    """A command that is not known, with what stands in braces behind it."""
+    end = found.end()
+    while text[end : end + 1] == "{":
+        level, at = 0, end
+        for at in range(end, len(text)):
+            level += {"{": 1, "}": -1}.get(text[at], 0)
+            if not level:
+                break
+        end = at + 1
+    return text[found.start() : end], end
 
 
 def _index(text: str, at: int) -> tuple[str, int]:
@@ -156,7 +214,8 @@ def _operand(text: str, at: int, depth: int) -> tuple[str, int]:
         at += 1
     if text[at : at + 1] != "{":
         if text[at : at + 1] == "\\" and (found := _COMMAND.match(text, at)) is not None:
-            return _command(text, found, depth + 1) if depth < 20 else (found[1], found.end())
+            shown, end = _command(text, found, depth + 1) if depth < 20 else (found[1], found.end())
+            return (shown[:-1], end - 1) if shown.endswith(" ") and text[end - 1] == " " else (shown, end)
         return text[at : at + 1], at + 1
     level = 0
     for end in range(at, len(text)):
