@@ -54,7 +54,8 @@ _SIGNS = {
     "models": "⊨", "vdash": "⊢", "bigcup": "⋃", "bigcap": "⋂", "coprod": "∐", "bmod": "mod", "upsilon": "υ", "Upsilon": "Υ",
     "vartheta": "ϑ", "varsigma": "ς", "degree": "°", "square": "□", "lbrace": "{", "rbrace": "}", "backslash": "\\",
     "left": "", "right": "", "middle": "", "displaystyle": "", "textstyle": "", "limits": "", "nolimits": "", "nonumber": "", "notag": "",
-    "big": "", "Big": "", "bigg": "", "Bigg": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
+    "big": "", "Big": "", "bigg": "", "Bigg": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
+    ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
     "{": "{", "}": "}", "%": "%", "$": "$", "_": "_", "&": "&", "#": "#", "|": "‖", "\\": "; ",
 }  # fmt: skip
 _SETS = {"R": "ℝ", "N": "ℕ", "Z": "ℤ", "Q": "ℚ", "C": "ℂ", "P": "ℙ", "E": "𝔼"}

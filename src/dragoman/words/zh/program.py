@@ -178,7 +178,7 @@ TEXTS = {
     "（--allow 'outside git push'），不带 -p 时会询问您",
     "refused_guarded": "dragoman：写入 Dragoman 自身文件或会让其他程序运行的文件的调用被拒绝，因为无人可问（{count}：{names}）；"
     "不带 -p 的 dragoman 会询问您",
-    "refused_mode": "dragoman：{mode} 模式只读取，因此这些调用被拒绝（{count}：{names}）；不用 --approval {mode} 时会询问您",
+    "refused_mode": "dragoman：{mode} 方式只读取，因此这些调用被拒绝（{count}：{names}）；不用 --approval {mode} 时会询问您",
     "refused_rule": "dragoman：规则拒绝了这些调用（{count}：{names}）；dragoman approvals 列出规则",
     "refused_granted": "dragoman：未经询问即已运行，因为您为此文件夹保存过批准（{count}：{names}）；dragoman approvals 可列出并撤销",
     "cannot_write": "dragoman：无法写入标准输出：{reason}",

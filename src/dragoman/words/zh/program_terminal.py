@@ -150,7 +150,7 @@ TEXTS = {
     "command_is_ended": "已结束",
     "command_is_stopped": "已停止",
     "command_is_timed_out": "已超时",
-    "command_is_failed": "已失败",
+    "command_is_failed": "失败",
     "age_seconds": "{number} 秒",
     "age_minutes": "{number} 分钟",
     "background_command": "  {id}  {state}，{age}  {command}",

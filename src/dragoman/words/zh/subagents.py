@@ -30,7 +30,7 @@ TEXTS = {
     "subagents.turns": "最多 {turns:,} 轮",
     "subagents.minutes": "最多 {minutes} 分钟",
     "subagents.only_reads": "只读",
-    "subagents.in_mode": "模式 {mode}",
+    "subagents.in_mode": "批准方式 {mode}",
     "subagents.never_asks": "不询问",
     "subagents.asks": "由 {agent} 请求",
     "subagents.calls": "{count} 次调用",
