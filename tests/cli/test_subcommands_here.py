@@ -105,7 +105,7 @@ def test_the_plain_conversation_has_them_too_and_what_is_kept_outlives_a_summary
         assert "say the number" in said("/rewind back")
         assert "no entry 999" in said("/sessions rewind latest --to 999")
         assert "written to" in said("/export told.json")
-        assert "changed no files" in said("/undo")
+        assert "no run of this session changed a file" in said("/undo")
         assert "is called The story now" in said("/rename The story")
         assert "thinking: low" in said("/effort low")
         assert "gpt-4.1" in said("/model openai/gpt-4.1")
@@ -125,3 +125,28 @@ def test_the_plain_conversation_has_them_too_and_what_is_kept_outlives_a_summary
     assert "Another line." not in sent
     [kept] = [item for item in place.run("context", "--json").json["items"] if item.get("held")]
     assert kept["state"] == "kept"
+
+
+def test_undo_in_a_conversation_skips_runs_that_changed_nothing_and_goes_back_run_by_run(place: Place, serve: Serve) -> None:
+    """As `dragoman sessions undo` does."""
+    story = place.work / "story.txt"
+    story.write_text("old\n")
+    read = calls(("read_file", {"file_path": "story.txt"}))
+    change = calls(("edit", {"file_path": "story.txt", "old_string": "old", "new_string": "new"}))
+    make = calls(("write_file", {"file_path": "more.txt", "content": "more\n"}))
+    serve(script(read, change, "text: Changed.", make, "text: Made.", "text: Nothing more to do."))
+    with terminal(place, "--approval", "auto-edit", size=(60, 100)) as shown:
+
+        def said(line: str) -> str:
+            shown.ask(line)
+            return shown.prompt()
+
+        shown.prompt()
+        for line in ("change it", "make more", "and now?"):
+            said(line)
+        assert (story.read_text(), (place.work / "more.txt").read_text()) == ("new\n", "more\n")
+        assert "removed more.txt, which did not exist before" in said("/undo")
+        assert (story.read_text(), (place.work / "more.txt").exists()) == ("new\n", False)
+        assert "restored story.txt" in said("/sessions undo")
+        assert story.read_text() == "old\n"
+        assert "no run of this session changed a file" in said("/undo")

@@ -94,6 +94,15 @@ def changes_of_last_run(entries: Sequence[Entry], runs: int = 1) -> list[FilesCh
     return changes_after(entries, prompts[-runs] - 1 if runs <= len(prompts) else 0)
 
 
+def changes_of_last_changing_run(entries: Sequence[Entry]) -> list[FilesChanged]:
+    """The changes of the last run that changed files and was not undone; later runs that changed none are skipped."""
+    changes = file_changes(entries)
+    if not changes:
+        return []
+    last = changes[-1].seq
+    return changes_of_last_run([each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)])
+
+
 def _prompts(entries: Sequence[Entry]) -> list[int]:
     """The seqs of the prompts that were not rewound. Of several in a row, as with the environment message, the first."""
     current = _current_seqs(entries)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.base.clock import now_ms
@@ -11,9 +10,9 @@ from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import folders_of, imported_changes, undo_bounds
 from dragoman.sessions.leftovers import WritingNote
 from dragoman.sessions.restore import UndoRefused, restore
-from dragoman.sessions.undo import changes_of_last_run, file_changes, plan_undo
+from dragoman.sessions.undo import changes_of_last_changing_run, plan_undo
 from dragoman.values.errors import InputError
-from dragoman.values.record import Entry, FilesChanged, FilesRestored, ToolFinished
+from dragoman.values.record import FilesRestored
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def undo_last_run(session: StoredSession, name: str, memory_file: str, *, force:
     Only files in the session's folders are touched, and `memory_file`, where the memory tool writes. `name`: of the session.
     """
     entries = session.loaded.entries
-    changes = _last_changes(entries)
+    changes = changes_of_last_changing_run(entries)
     if not changes:
         return say("undo_nothing_but_imported" if imported_changes(entries) else "undo_nothing", session=name) + "\n"
     bounds = undo_bounds(folders_of(entries), memory_file, is_guarded, entries)
@@ -43,15 +42,6 @@ def undo_last_run(session: StoredSession, name: str, memory_file: str, *, force:
     lines = [say("undo_restored" if file.after else "undo_removed", path=one_line(file.path, 300)) for file in restored.files]
     lines += [say("undo_left", path=one_line(each.path, 300), reason=each.reason) for each in restored.left]
     return "\n".join([*lines, say("undo_done", session=name, count=len(restored.files), path=session.path)]) + "\n"
-
-
-def _last_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
-    """The changes of the last run that changed files; later runs that changed none are skipped."""
-    changes = file_changes(entries)
-    if not changes:
-        return []
-    last = changes[-1].seq
-    return changes_of_last_run([each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)])
 
 
 def _refusal_words(refused: UndoRefused) -> str:

@@ -12,6 +12,7 @@ from dragoman.base.ids import named_by
 from dragoman.base.places import path_inside
 from dragoman.conversation.subcommand import Printed, parse_words, run_subcommand
 from dragoman.sessions.projects import session_id_of
+from dragoman.sessions.undo import changes_of_last_changing_run
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
@@ -61,8 +62,13 @@ def undo(talk: Talk, rest: str) -> str:
 
 
 def _undo(talk: Talk, *, force: bool) -> str:
-    paths = [path_inside(path, talk.setup.workspace) for path in talk.agent.undo(force=force)]
-    return "\n".join(say("undo_restored", path=path) for path in paths) or say("conversation.nothing_undone")
+    """As `dragoman sessions undo`: of the last run that changed files. Later runs that changed none are skipped."""
+    changes = changes_of_last_changing_run(talk.agent.history.entries)
+    if not changes:
+        return say("conversation.nothing_undone")
+    paths = talk.agent.restore_files(changes[0].seq - 1, force=force)
+    words = [("undo_restored" if os.path.lexists(path) else "undo_removed", path) for path in paths]
+    return "\n".join(say(word, path=path_inside(path, talk.setup.workspace)) for word, path in words)
 
 
 def export(talk: Talk, rest: str) -> str:

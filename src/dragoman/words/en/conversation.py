@@ -45,7 +45,7 @@ TEXTS = {
     "conversation.no_such_agent": "no running subagent has the number {number}; /agents lists them",
     "conversation.agents_usage": "/agents lists the subagents; /agents stop NUMBER ends one that is running",
     "conversation.pruned": "{count:result was|results were} dropped",
-    "conversation.nothing_undone": "the last run changed no files; /rewind and Ctrl-F go further back",
+    "conversation.nothing_undone": "no run of this session changed a file that is still to be restored; nothing was changed",
     "conversation.no_editor": "set $VISUAL or $EDITOR to the editor you want to write in, for example: export EDITOR=nano",
     "conversation.edit_given_up": "the editor ended with an error: your prompt is as it was",
     "conversation.about_tokens": "about {count:token|tokens}",
