@@ -18,7 +18,7 @@ from dragoman.sessions.log import encode_line, read_log
 from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.sessions.summary import Summary
 from dragoman.values.messages import Citation, FinishReason, Message, Response, Thought, ToolCall, assistant, tool_result, user
-from dragoman.values.record import Entry, FileChange, Rewound
+from dragoman.values.record import CommandOutput, Entry, FileChange, Rewound
 from dragoman.values.usage import Usage
 from program import Place, Service
 from terminals import terminal
@@ -182,6 +182,24 @@ def test_show_is_what_was_seen(place: Place, kept: Kept) -> None:
     assert "source: Example https://example.org" in done.out
     for which in (session.session_id[-8:-4], session.session_id, session.session_id[:12], session.session_id[-8:]):
         assert place.run("sessions", "show", which).out == done.out
+
+
+def test_show_marks_a_command_that_failed_and_says_why(place: Place, kept: Kept) -> None:
+    history, opened = kept.go_on(kept.session())
+    for name, output, code in (
+        ("make test", "F.\nFAILED test_a.py::test_a\n1 failed in 0.1s\n", 1),
+        ("false", "", 1),
+        ("ls", "a.txt\n", 0),
+    ):
+        call = ToolCall(name, "run_shell", json.dumps({"command": name}))
+        history.answer(Response(assistant("", call), FinishReason.OTHER, ""))
+        display = output or f"(exit code {code})"
+        history.finish_tool(tool_result(call, output or "[exit code 1]"), display=display, command=CommandOutput(output, "", code))
+    opened.journal.close()
+    out = place.run("sessions", "show", "latest").out
+    assert "● $ make test ✗ 1 failed in 0.1s\n" in out
+    assert "● $ false ✗ (exit code 1)\n" in out
+    assert "● $ ls ✓ a.txt\n" in out
 
 
 def test_show_marks_what_was_rejected_cancelled_and_taken_back(place: Place, kept: Kept) -> None:

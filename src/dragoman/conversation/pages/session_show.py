@@ -87,6 +87,8 @@ def _answer_lines(data: Mapping[str, Any], parts: Sequence[ViewEvent], gone: str
 def _call_line(block: ViewEvent) -> str:
     words = block.data["result"]
     match block.data["outcome"]:
+        case "finished" if "telling" in block.data:  # a command that was carried out, and failed
+            outcome = say("call_failed", why=one_line(next(reversed(block.data["telling"]), words), _LINE_CHARS))
         case "finished":
             outcome = say("call_done", what=words)
         case "failed":
