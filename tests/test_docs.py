@@ -114,6 +114,15 @@ def test_what_the_readme_shows_can_be_pasted() -> None:
     assert [line for line in lines if "…" in line or "#" in line] == []
 
 
+def test_the_readme_counts_the_services_right() -> None:
+    """Hosted ones, each once, whatever number of its addresses and protocols are in the catalog."""
+    table = section(page("docs/reference/services.md"), "Services")
+    rows = re.findall(r"^\| \S+ \| ([^|]+?) \| [^|]+ \| [^|]+ \| (.*) \|$", table, re.MULTILINE)
+    hosted = {name.partition(" (")[0] for name, address in rows if "127.0.0.1" not in address and "in-process" not in address} - {"service"}
+    assert f"{len(hosted)} hosted services" in page("README.md")
+    assert f"{len(hosted)} 个云端服务" in page("README.zh-CN.md")
+
+
 def test_the_pages_about_installing_name_every_extra() -> None:
     extras = set(tomllib.loads(page("pyproject.toml"))["project"]["optional-dependencies"])
     for name in ("docs/start/install.md", "docs/start/install.zh-CN.md"):
