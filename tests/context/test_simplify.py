@@ -116,9 +116,9 @@ def test_now_is_the_clock_unless_told() -> None:
     ("messages", "now", "words"),
     [
         ([user("hi")], None, "message 0 is a Message; give dicts"),
-        ([{"role": "user"}, "text"], None, "message 1 is a str; give dicts"),
+        ([{"role": "user"}, "text"], None, "message 1 is 'text'; give dicts"),
         ({"role": "tool"}, None, "messages is a dict; give a list"),
-        (None, None, "messages is a NoneType; give a list"),
+        (None, None, "messages is None; give a list"),
         ([said("01:00:00") | {"timestamp": 1_769_821_200}], at("01:20:00"), "looks like seconds; give both in milliseconds"),
         ([said("01:00:00")], at("01:20:00") / 1000, "looks like seconds; give both in milliseconds"),
         ([said("01:00:00") | {"timestamp": "1738287600000"}], None, "is the text '1738287600000'; give a number, in milliseconds"),
@@ -133,6 +133,13 @@ def test_now_is_the_clock_unless_told() -> None:
 def test_bad_input_is_refused_in_a_sentence(messages: Any, now: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         simplify_outdated_results(messages, now)
+
+
+def test_a_rule_or_a_line_that_is_none_is_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"^rule must be a .*PruneRule, not a dict"):
+        simplify_outdated_results([said("01:00:00")], rule={"keep": 3})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^placeholder must be a text, not None"):
+        simplify_outdated_results([said("01:00:00")], placeholder=None)  # type: ignore[arg-type]
 
 
 def test_a_line_of_the_log_says_how_many_were_shortened(caplog: pytest.LogCaptureFixture) -> None:

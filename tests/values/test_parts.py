@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -171,6 +172,21 @@ def test_a_history_in_dicts_is_checked_and_curated_like_one_of_ours() -> None:
         for read in (check_roles, curated, merge_assistant_text, request_text, repair):
             with pytest.raises(InputError, match=r"role 'robot'|the keys mood"):
                 read([wrong])
+
+
+@pytest.mark.parametrize("message", [{"role": "user", "content": "hi"}, {"role": "user", "parts": [{"text": "hi"}]}, user("hi")])
+def test_one_message_alone_is_a_history_of_one(message: Any) -> None:
+    """A dict was read by its keys, as if they had been said."""
+    assert curated(message) == merge_assistant_text(message) == repair(message).messages == (user("hi"),)
+    assert request_text(message) == part_to_string(message) == "hi"
+    check_roles(message)
+
+
+def test_what_is_no_history_is_refused_in_a_sentence() -> None:
+    for read in (check_roles, curated, merge_assistant_text, request_text, repair, part_to_string):
+        for strange in (None, 3):
+            with pytest.raises(InputError, match=f"^{strange} cannot be said to a model"):
+                read(strange)  # type: ignore[operator]
 
 
 def test_a_thought_has_a_subject_and_a_description() -> None:

@@ -11,7 +11,7 @@ from dragoman.base.clock import now_ms as clock_ms
 from dragoman.context.prune import THE_RULE, prune_outdated
 from dragoman.context.settings import PruneRule
 from dragoman.context.view import PLACEHOLDER
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import is_list
 from dragoman.words import say
 
@@ -45,7 +45,13 @@ def simplify_outdated_results(
     InputError for what is no message, for results as other APIs write them, and where a time is a text or in seconds.
     """
     if isinstance(messages, Mapping) or not isinstance(messages, Iterable):
-        raise InputError(say("context.not_messages", kind=type(messages).__name__))
+        raise InputError(say("context.not_messages", given=shown(messages)))
+    if not isinstance(rule, PruneRule):
+        raise InputError(
+            say("loop.option_wrong", name="rule", expected=say("loop.option_kind", kind="dragoman.options.PruneRule"), given=shown(rule))
+        )
+    if not isinstance(placeholder, str):
+        raise InputError(say("loop.option_wrong", name="placeholder", expected=say("loop.option_text"), given=shown(placeholder)))
     given, now = list(messages), _checked_now(now_ms)
     for place, message in enumerate(given):
         _require_message(message, place, now)
@@ -72,7 +78,7 @@ def _checked_now(now_ms: float | None) -> float:
 
 def _require_message(message: object, place: int, now: float) -> None:
     if not isinstance(message, Mapping):
-        raise InputError(say("context.not_a_message", place=place, kind=type(message).__name__))
+        raise InputError(say("context.not_a_message", place=place, given=shown(message)))
     if found := _result_elsewhere(message):
         raise InputError(say("context.foreign_result", place=place, found=found))
     at = message.get("timestamp")

@@ -63,10 +63,11 @@ def part_to_string(content: Content | Iterable[Content], *, verbose: bool = Fals
             return f"[{mime}: {uri}]" if verbose else ""
         case Citation(uri=uri, title=title):
             return f"[Citation: {title or uri}]" if verbose else ""
-        case Mapping() | Media() | bytes() | PathLike():
-            return part_to_string(to_parts(content), verbose=verbose)
+        case _ if is_list(content):
+            items: Iterable[Any] = content  # type: ignore[assignment]
+            return "".join(part_to_string(item, verbose=verbose) for item in items)
         case _:
-            return "".join(part_to_string(item, verbose=verbose) for item in content)
+            return part_to_string(to_parts(content), verbose=verbose)
 
 
 def request_text(messages: Iterable[Message | Mapping[str, Any]]) -> str:
@@ -206,7 +207,9 @@ def to_messages(content: Content | Iterable[Content], role: Role = "user") -> tu
 
 
 def as_messages(given: Iterable[Message | Mapping[str, Any]]) -> Sequence[Message]:
-    """A history as it is, or read with `to_messages` where it was written otherwise: as dicts of another API."""
+    """A history as it is, or read with `to_messages` where it was written otherwise: as dicts of another API, or as one message alone."""
+    if not is_list(given):
+        return to_messages(given)  # type: ignore[arg-type]
     given = given if isinstance(given, Sequence) else tuple(given)
     return given if all(isinstance(each, Message) for each in given) else to_messages(given)  # type: ignore[return-value]
 

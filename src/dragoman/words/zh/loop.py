@@ -65,7 +65,7 @@ TEXTS = {
     "loop.option_above": "大于 {least:g} 的数",
     "loop.option_between": " {least:g} 到 {most:g} 之间的数",
     "loop.option_choice": " {choices} 之一",
-    "loop.option_kind": " dragoman 的 {kind}",
+    "loop.option_kind": " {kind}",
     "loop.option_list": "列表或元组",
     "loop.option_pair": "一对文本：文件路径及其内容",
     "loop.option_approval": "{choices} 之一，或带有询问函数的 ApprovalOptions(mode, ask)",
