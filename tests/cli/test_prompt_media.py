@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Callable
 
 import pytest
@@ -41,6 +42,41 @@ def test_what_comes_through_standard_input_names_nothing(place: Place, serve: Se
     (place.work / "shot.png").write_bytes(PNG)
     assert place.ask("sum this up", stdin="see @shot.png and @gone.png\n").code == 0
     assert set(kinds(asked.requests[0])) == {"text"}
+
+
+@pytest.mark.parametrize("data", [PNG, b"%PDF-1.4\n%%EOF\n"])
+def test_standard_input_may_be_an_image_or_a_document(place: Place, serve: Serve, data: bytes) -> None:
+    asked = serve("text: A ship.\n---\ntext: Two ships.")
+    (place.work / "shot.png").write_bytes(PNG)
+    assert place.ask("what is on it?", stdin=data).out == "A ship.\n"
+    [*_, text, medium] = asked.requests[0]["messages"][-1]["content"]
+    assert text["text"] == "what is on it?"
+    assert b64decode(medium["source"]["data"]) == data
+    assert place.ask("and on @shot.png?", stdin=data).code == 0
+    [*_, first, second] = asked.requests[1]["messages"][-1]["content"]
+    assert [b64decode(each["source"]["data"]) for each in (first, second)] == [PNG, data]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "data", "words"),
+    [
+        ("what is said?", b"ID3" + bytes(20), ["standard input was not sent", "anthropic/claude-opus-5", "audio/mpeg", "images, PDFs"]),
+        ("", PNG, ["standard input is not UTF-8 text"]),
+        ("/nothing here", PNG, ["standard input is not UTF-8 text"]),
+        ("what is this?", b"\x00\x01\x02", ["standard input is not UTF-8 text"]),
+    ],
+)
+def test_standard_input_that_cannot_be_sent_ends_the_run(place: Place, serve: Serve, prompt: str, data: bytes, words: list[str]) -> None:
+    asked = serve("text: ok")
+    place.ask(prompt, stdin=data).complaint(42, *words)
+    assert not asked.requests
+
+
+def test_text_that_begins_like_a_sound_is_text(place: Place, serve: Serve) -> None:
+    asked = serve("text: ok")
+    assert place.ask("sum this up", stdin="ID3 tags are older than MP3 players.\n").code == 0
+    assert set(kinds(asked.requests[0])) == {"text"}
+    assert "ID3 tags" in str(asked.requests[0])
 
 
 @pytest.mark.parametrize(

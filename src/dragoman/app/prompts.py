@@ -7,7 +7,8 @@ from typing import Any
 
 from dragoman.loop.agent import Agent
 from dragoman.values.errors import InputError
-from dragoman.values.messages import Content
+from dragoman.values.messages import Blob, Content
+from dragoman.words import say
 
 Tell = Callable[[str], None]
 
@@ -19,14 +20,24 @@ def names_something(agent: Agent, prompt: str) -> bool:
 
 
 async def expand_prompt(
-    agent: Agent, prompt: str, tell: Tell, *, given: str | None = None, must_all: bool = False, on_attached: Tell = lambda text: None
+    agent: Agent,
+    prompt: str,
+    tell: Tell,
+    *,
+    given: str | None = None,
+    must_all: bool = False,
+    on_attached: Tell = lambda text: None,
+    media: Sequence[Blob] = (),
 ) -> str | Sequence[Content]:
     """The prompt, with the images and files that it names, and with resources and prompts of MCP servers.
 
     `tell`: what is told of names that cannot be read or sent. With `must_all` InputError is raised for them: where nobody can mend it, a
     prompt that is sent in part is no use. `given`: the part of the prompt that the user wrote; what came in by a pipe names no files.
-    `on_attached`: what is told of each that is attached."""
-    named = await _named(agent, prompt if given is None else given, tell, on_attached, must_all=must_all)
+    `on_attached`: what is told of each that is attached. `media` came through standard input; InputError is raised if it cannot be sent."""
+    for medium in media:
+        if fault := agent.provider.media_fault(medium, agent.model):
+            raise InputError(say("media_not_sent", name=say("stdin_name"), reason=fault))
+    named = [*await _named(agent, prompt if given is None else given, tell, on_attached, must_all=must_all), *media]
     servers: Any = agent.beside.get("mcp")
     if servers is None or not servers.names_something(prompt):
         return [prompt, *named] if named else prompt

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dragoman.loop.agent import Agent
     from dragoman.loop.run import Run
     from dragoman.policy.approvals import Ruling
-    from dragoman.values.messages import Content, ToolCall
+    from dragoman.values.messages import Blob, Content, ToolCall
 
 EXIT_READER_GONE = 141
 """128 + SIGPIPE: the reader of the output is gone, so the run was ended."""
@@ -56,6 +56,7 @@ class Headless:
         self._run: Run | None = None
         self._finishing = False
         self._told: set[str] = set()
+        self._media: list[Blob] = []
 
     def run(self) -> int:
         try:
@@ -84,7 +85,7 @@ class Headless:
     def _run_prompt(self) -> Outcome:
         setup = set_up(self._options)
         self._messages.choose_color(setup.config.color)
-        prompt = self._query() if self._searches else read_prompt(self._options.prompt, self._notice)
+        prompt = self._query() if self._searches else read_prompt(self._options.prompt, self._notice, media=self._media)
         setup = choose_first_model(setup, None)
         outcome = run_loop(lambda: self._answer(setup, prompt))
         for notice in tidy_sessions(setup):
@@ -153,11 +154,11 @@ class Headless:
 
     async def _expand_prompt(self, agent: Agent, prompt: str) -> str | Sequence[Content]:
         """With what it names. Raises InputError: a half-sent prompt is no use."""
-        if "@" not in prompt and not prompt.startswith("/mcp__"):
+        if "@" not in prompt and not self._media and not prompt.startswith("/mcp__"):
             return prompt
         from dragoman.app.prompts import expand_prompt
 
-        return await expand_prompt(agent, prompt, self._notice, given=self._options.prompt or "", must_all=True)
+        return await expand_prompt(agent, prompt, self._notice, given=self._options.prompt or "", must_all=True, media=self._media)
 
     async def _open(self, loop: asyncio.AbstractEventLoop, setup: Setup) -> Agent:
         """While the user's command that declares tools runs, Ctrl-C ends it."""

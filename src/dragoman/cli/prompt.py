@@ -6,6 +6,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from dragoman.values.errors import InputError
 from dragoman.words import say
@@ -19,11 +20,16 @@ def stdin_is_terminal() -> bool:
     return sys.stdin is not None and _is_terminal(0)
 
 
-def read_prompt(given: str | None, notice: Callable[[str], None], *, empty: str = "empty_prompt") -> str:
+def read_prompt(given: str | None, notice: Callable[[str], None], *, empty: str = "empty_prompt", media: list[Any] | None = None) -> str:
     """The prompt for the model. With both, standard input comes first, fenced, and the question about it comes last. Raises InputError;
-    `empty` is the sentence for none."""
+    `empty` is the sentence for none. An image or another medium that a question is about goes into `media`."""
     prompt = _require_utf8(given) if given is not None else ""
-    context = "" if sys.stdin is None or stdin_is_terminal() else _read_stdin(notice)
+    data = b"" if sys.stdin is None or stdin_is_terminal() else _read_stdin(notice)
+    if media is not None and data and prompt.strip() and not prompt.startswith("/"):
+        from dragoman.app.prompt_media import media_in
+
+        media += media_in(data)
+    context = "" if media else _decode(data)
     if not context.strip():
         if not prompt.strip():
             raise InputError(say(empty))
@@ -47,7 +53,7 @@ def _fence(text: str) -> str:
     return f"{say('stdin_heading')}\n{fence}\n{text.rstrip()}\n{fence}"
 
 
-def _read_stdin(notice: Callable[[str], None]) -> str:
+def _read_stdin(notice: Callable[[str], None]) -> bytes:
     pieces: list[bytes] = []
     size = 0
     if not _has_input(PATIENCE_S):
@@ -63,7 +69,7 @@ def _read_stdin(notice: Callable[[str], None]) -> str:
         size += len(piece)
         if size > MAX_STDIN_BYTES:
             raise InputError(say("stdin_too_long", most=f"{MAX_STDIN_BYTES:,}"))
-    return _decode(b"".join(pieces))
+    return b"".join(pieces)
 
 
 def _decode(data: bytes) -> str:

@@ -29,6 +29,7 @@ TEXTS = {
     "search_for_what": 'say what to search for: dragoman --search "weather in Beijing"',
     "empty_prompt": 'the prompt is empty; write dragoman -p "what you want", or pipe it in',
     "prompt_not_utf8": "the prompt is not valid text (character {position}); give it in UTF-8",
+    "stdin_name": "standard input",
     "stdin_heading": "Standard input:",
     "stdin_unreadable": "cannot read standard input: {reason}",
     "stdin_too_long": "standard input is longer than {most} bytes; save it as a file in the workspace and name the file in the prompt",

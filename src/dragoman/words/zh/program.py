@@ -29,6 +29,7 @@ TEXTS = {
     "search_for_what": '请写明要搜索什么：dragoman --search "北京天气"',
     "empty_prompt": '提示是空的；请写 dragoman -p "您的要求"，或用管道传入',
     "prompt_not_utf8": "提示不是有效的文本（第 {position} 个字符）；请用 UTF-8",
+    "stdin_name": "标准输入",
     "stdin_heading": "标准输入：",
     "stdin_unreadable": "无法读取标准输入：{reason}",
     "stdin_too_long": "标准输入超过 {most} 字节；请把它存为工作区中的文件，并在提示中写出文件名",
