@@ -98,6 +98,7 @@ LATER = {
     "policy.sandbox.write_refusals": "only after a command with the workspace read-only",
     "values.hooks": "only where there are hooks",
     "loop.charging": "only where there is a budget",
+    "app.prompt_media": "only where standard input holds something beside the prompt",
     "app.prompt_files": "only where a prompt names something with `@`",
     "app.prompts": "only where a prompt names something with `@`",
     "app.mcp*": "only where MCP servers are configured",

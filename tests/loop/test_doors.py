@@ -356,3 +356,32 @@ def test_what_is_no_session_is_refused() -> None:
     for strange in ({}, {"conversation": 3}, {"messages": [{"type": "alien"}]}, [{"role": "user", "content": "hi"}]):
         with pytest.raises(InputError, match=r"^this is no ConversationRecord: give one with `messages`"):
             shown_history(strange)  # type: ignore[arg-type]
+
+
+DECLARED = {"name": "tides", "description": "When the tide is high.", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        [DECLARED],
+        [{"type": "function", "function": DECLARED}],
+        [{"functionDeclarations": [DECLARED]}],
+        {"functionDeclarations": [DECLARED]},
+        [{"name": "tides", "description": DECLARED["description"], "input_schema": DECLARED["parameters"]}],
+    ],
+)
+def test_tools_may_be_declared_as_any_service_has_them_where_calls_are_text(declared: Any) -> None:
+    assert "tides()\n  When the tide is high." in call_guidance(declared)
+    (call,) = read_calls('<tool_call>{"name": "tides", "arguments": {}}</tool_call>', declared).calls
+    assert call.name == "tides"
+
+
+def test_what_declares_no_tool_and_what_is_no_dialect_is_refused_where_calls_are_text() -> None:
+    for strange in ([3], "tides", [tides]):
+        for use in (call_guidance, lambda tools: read_calls("hi", tools)):
+            with pytest.raises(InputError, match="this declares no tool: "):
+                use(strange)  # type: ignore[arg-type]
+    for use in (lambda: read_calls("hi", [], dialect="zz"), lambda: call_guidance([], "zz")):
+        with pytest.raises(InputError, match="no dialect is called 'zz'"):
+            use()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dragoman.base import jsontext
+from dragoman.values.errors import InputError, shown
 from dragoman.values.messages import ToolSpec
+from dragoman.words import say
 
 Tool = ToolSpec | Mapping[str, Any]
-"""A ToolSpec, or a plain dict {name, description, parameters}; the OpenAI envelope around it is removed."""
+"""A ToolSpec, or a plain dict {name, description, parameters}; the envelope of OpenAI around it, or Gemini's around several, is removed."""
+
+_PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema")
 
 
 class Toolset:
@@ -26,7 +30,7 @@ class Toolset:
             return tools
         schemas: dict[str, dict[str, Any] | None] = {}
         descriptions: dict[str, str] = {}
-        for tool in tools:
+        for tool in _each(tools):
             name, description, schema = _read(tool)
             if name and name not in schemas:
                 schemas[name], descriptions[name] = schema, description
@@ -50,12 +54,25 @@ class Toolset:
         return self._descriptions.get(name, "")
 
 
+def _each(tools: Iterable[Tool]) -> Iterator[Tool]:
+    """Raises InputError for what declares no tool."""
+    given: Iterable[Any] = (tools,) if isinstance(tools, (str, Mapping)) else tools
+    for tool in given:
+        if not isinstance(tool, (ToolSpec, Mapping)):
+            raise InputError(say("tools.not_a_declaration", given=shown(tool)))
+        listed = tool.get("functionDeclarations", tool.get("function_declarations")) if isinstance(tool, Mapping) else None
+        if isinstance(listed, (list, tuple)):
+            yield from _each(listed)
+        else:
+            yield tool
+
+
 def _read(tool: Tool) -> tuple[str, str, dict[str, Any] | None]:
     if isinstance(tool, ToolSpec):
         return tool.name, tool.description, _object(tool.parameters)
     inner = tool.get("function")
     body = inner if isinstance(inner, Mapping) else tool
-    parameters = body.get("parameters", body.get("input_schema"))
+    parameters = next((body[key] for key in _PARAMETERS if body.get(key) is not None), None)
     return str(body.get("name") or ""), str(body.get("description") or ""), _object(parameters)
 
 
