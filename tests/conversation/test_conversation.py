@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from dragoman.conversation.events import read_events
 from dragoman.conversation.types import QuestionAnswer, ViewEvent
 from dragoman.testing.mock.server import MockServer
 from dragoman.values.errors import InputError
+from dragoman.words import say
 from program import Place
 
 WRITE = 'call: write_file {"file_path": "a.txt", "content": "hello\\n"}'
@@ -270,6 +272,39 @@ def test_slash_commands_answer_with_a_page_and_never_reach_the_model(tmp_path: P
             assert "A new title" in page.text
             titled = next(each for each in conversation.blocks if each.id == "session")
             assert titled.data["title"] == "A new title"
+
+    play(scene)
+
+
+def test_a_command_that_takes_long_does_not_stop_other_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E.g. `/models`, where a server on this machine takes a connection and then says nothing."""
+    answered = threading.Event()
+    monkeypatch.setattr("dragoman.conversation.subcommand._call", lambda options: f"{options.command}: {answered.wait(60)}")
+
+    async def scene() -> None:
+        async with talk(tmp_path, "text: Hello.") as (conversation, _), talk(tmp_path / "other", "text: Aye.") as (other, _):
+            pages = [asyncio.create_task(conversation.run_command(f"/{line}")) for line in ("models", "config", "sessions list")]
+            assert (await other.send("Ahoy").ended).how == "done"
+            assert not any(page.done() for page in pages)
+            answered.set()
+            assert [(await page).text for page in pages] == ["models: True", "config: True", "sessions: True"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("line", ["/sessions show nosuchsession", "/models fly", "/context --at 7000", "/config --at 3", "/rename"])
+def test_a_command_that_could_not_be_carried_out_says_so_as_data(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        async with talk(tmp_path, "text: Hello.") as (conversation, _):
+            for name, value in conversation.setup.env.items():
+                monkeypatch.setenv(name, value)
+            await conversation.send("Hi").ended
+            page = await conversation.run_command(line)
+            assert page.failed
+            assert page.text
+            listed = (await conversation.run_command("/resume")).text
+            assert listed.splitlines()[-1] == say("conversation.resume_usage"), "below the list"
+            assert not (await conversation.run_command("/sessions show")).failed
 
     play(scene)
 

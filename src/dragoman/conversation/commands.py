@@ -24,7 +24,7 @@ from dragoman.values.messages import Effort
 from dragoman.words import say
 
 if TYPE_CHECKING:
-    from dragoman.conversation.subcommand import Printed
+    from dragoman.conversation.subcommand import Printed, Subcommand
     from dragoman.conversation.talk import Talk
 
 Place = Literal["plain", "live", "shell"]
@@ -190,7 +190,7 @@ def find_command(name: str, place: Place) -> Command | None:
     return next((each for each in found if each.slash == name), None) or next((each for each in found if name[1:] in each.aliases), None)
 
 
-def function_of(command: Command) -> Callable[[Talk, str], Printed | Coroutine[Any, Any, None] | str | None]:
+def function_of(command: Command) -> Callable[[Talk, str], Printed | Subcommand | Coroutine[Any, Any, None] | str | None]:
     """What a row names, loaded now."""
     module, _, name = command.run.partition(":")
     return getattr(import_module(f"{__package__}.{module}"), name)

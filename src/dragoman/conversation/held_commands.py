@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dragoman.conversation.slash import SlashCommands
 from dragoman.conversation.style import Style
-from dragoman.conversation.subcommand import parse_words, run_subcommand
+from dragoman.conversation.subcommand import Subcommand, run_beside_others
 from dragoman.conversation.types import CommandPage
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.words import say
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dragoman.sessions.store import FileStore
     from dragoman.values.usage import Usage
 
+T = TypeVar("T")
+
 
 class HeldCommands(SlashCommands):
     """Those of the plain conversation. Nothing is asked on the terminal of the process."""
@@ -26,8 +28,27 @@ class HeldCommands(SlashCommands):
     def do_models(self, rest: str) -> None:
         if rest.split()[:1] == ["pull"]:
             raise InputError(say("conversation.pull_in_terminal", words=rest))
-        talk = self._conversation
-        self._show_printed(f"dragoman models {rest}".strip(), run_subcommand(parse_words(talk.setup, "models", rest), talk.screen.columns))
+        super().do_models(rest)
+
+    def do_resume(self, rest: str) -> None:
+        if rest:
+            return super().do_resume(rest)
+        self._call_shared("sessions", "list")
+        self._conversation.start(self._say_usage(say("conversation.resume_usage")))
+
+    async def _say_usage(self, text: str) -> None:
+        """Below what was listed."""
+        self._say(text, "dim")
+
+    def _run_subcommand(self, title: str, subcommand: Subcommand) -> None:
+        self._conversation.start(self._show_beside_others(title, subcommand))
+
+    async def _show_beside_others(self, title: str, subcommand: Subcommand) -> None:
+        self._show_printed(title, await run_beside_others(subcommand))
+
+    def _try(self, act: Callable[[], T]) -> T:
+        """What is raised is the page: it failed."""
+        return act()
 
 
 class CommandHost(Protocol):

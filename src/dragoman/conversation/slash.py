@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from dragoman.base.text import did_you_mean
 from dragoman.conversation.commands import Command, Place, commands_of, find_command, function_of
+from dragoman.conversation.subcommand import Subcommand, parse_words, run_subcommand
 from dragoman.conversation.talk import Talk
 from dragoman.values.errors import DragomanError
 from dragoman.words import say
@@ -80,6 +81,8 @@ class SlashCommands:
                     self._say(line)
             case Coroutine() as work:
                 self._conversation.start(work)
+            case Subcommand() as subcommand:
+                self._run_subcommand(f"dragoman {command.name} {rest}".strip(), subcommand)
             case printed:
                 self._show_printed(f"dragoman {command.name} {rest}".strip(), printed)
 
@@ -122,14 +125,18 @@ class SlashCommands:
     def do_models(self, rest: str) -> None:
         if rest.split()[:1] == ["pull"]:
             return self._pull_model(rest)
-        from dragoman.conversation.subcommand import parse_words, run_subcommand
-
         talk = self._conversation
-        printed = self._try(lambda: run_subcommand(parse_words(talk.setup, "models", rest), talk.screen.columns))
-        if printed is not None:
-            self._show_printed(f"dragoman models {rest}".strip(), printed)
+        subcommand = self._try(lambda: Subcommand(parse_words(talk.setup, "models", rest), talk.screen.columns))
+        if subcommand is not None:
+            self._run_subcommand(f"dragoman models {rest}".strip(), subcommand)
 
     # --- how it is shown
+
+    def _run_subcommand(self, title: str, subcommand: Subcommand) -> None:
+        """Nothing else goes on in this conversation meanwhile."""
+        printed = self._try(lambda: run_subcommand(*subcommand))
+        if printed is not None:
+            self._show_printed(title, printed)
 
     def _show_found(self, text: str) -> None:
         self._conversation.screen.page(text)
@@ -137,7 +144,6 @@ class SlashCommands:
     def _pull_model(self, rest: str) -> None:
         """Line by line the program may ask for itself, and shows how far it has come."""
         from dragoman.conversation.pages.models import run_models
-        from dragoman.conversation.subcommand import parse_words
 
         said = self._try(lambda: run_models(parse_words(self._conversation.setup, "models", rest)))
         if isinstance(said, str):

@@ -1,11 +1,13 @@
 """A subcommand of the program inside a conversation: `/sessions …`, `/context …`, `/models …`, `/config …` take the same words and options.
 
 What it prints is returned with its notices, and nothing reaches the streams of the process: they belong to a front end, or to several
-at once. It runs in a thread of its own, because some subcommands have an event loop of their own.
+at once. It runs in a thread of its own, because some subcommands have an event loop of their own. A slash command returns it as a value
+(`Subcommand`): a conversation that has the event loop for itself waits for the thread, one that shares it lets the others go on meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import shlex
 import sys
@@ -35,6 +37,14 @@ class Printed(NamedTuple):
     """What the program would exit with."""
 
 
+class Subcommand(NamedTuple):
+    """What a slash command has the program do."""
+
+    options: Options
+    columns: int
+    """0: any width."""
+
+
 def parse_words(setup: Setup, command: str, rest: str) -> Options:
     """What `dragoman COMMAND REST` would be called with here. Raises InputError."""
     try:
@@ -56,6 +66,11 @@ def _as_started(options: Options, own: Options) -> Options:
     default = Options()
     keys = [each.key for each in OPTIONS if "config" in each.commands and each.key != "output_format"]
     return msgspec.structs.replace(options, **{key: getattr(own, key) for key in keys if getattr(options, key) == getattr(default, key)})
+
+
+async def run_beside_others(subcommand: Subcommand) -> Printed:
+    """The event loop goes on meanwhile: other conversations may stand in it. Raises as `run_subcommand` does."""
+    return await asyncio.to_thread(run_subcommand, *subcommand)
 
 
 def run_subcommand(options: Options, columns: int) -> Printed:

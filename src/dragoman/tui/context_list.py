@@ -90,10 +90,12 @@ class _ContextList:
     def _print(self, words: str) -> bool:
         """What `dragoman context` says of it, to be read; then the list comes back."""
         from dragoman.conversation.pages.context_slash import context
+        from dragoman.conversation.subcommand import Subcommand, run_subcommand
 
         canvas = self._conversation.canvas
         try:
-            printed = context(self._conversation, words, canvas.columns - 1)
+            told = context(self._conversation, words, canvas.columns - 1)
+            printed = run_subcommand(*told) if isinstance(told, Subcommand) else told
         except DragomanError as error:
             self._picker.hint = str(error)
             return True

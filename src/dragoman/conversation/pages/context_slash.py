@@ -10,7 +10,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.ids import named_by
 from dragoman.conversation.page import Look
 from dragoman.conversation.pages.context import ACTIONS, Words, parse_words
-from dragoman.conversation.subcommand import Printed, run_subcommand
+from dragoman.conversation.subcommand import Printed, Subcommand
 from dragoman.conversation.subcommand import parse_words as parse_line
 from dragoman.values.errors import InputError
 from dragoman.words import say
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 CHANGES = ("compress", "prune", "keep", "drop", "undo")
 
 
-def context(talk: Talk, rest: str, columns: int = 0) -> Printed | None:
-    """The text to show; None if it runs in the background and reports when it is done. 0 columns: as wide as the conversation. Raises
-    DragomanError."""
+def context(talk: Talk, rest: str, columns: int = 0) -> Printed | Subcommand | None:
+    """The text to show, or what makes it; None if it runs in the background and reports when it is done. 0 columns: as wide as the
+    conversation. Raises DragomanError."""
     columns = columns or talk.screen.columns
     options = parse_line(talk.setup, "context", rest)
     if options.help:
-        return run_subcommand(options, columns)
+        return Subcommand(options, columns)
     words = parse_words(options)
     if words.action == "new" or (words == ("show", 0, "") and not talk.agent.history.view.messages):
-        return run_subcommand(msgspec.structs.replace(options, words=("new",)), columns)
+        return Subcommand(msgspec.structs.replace(options, words=("new",)), columns)
     is_here = words.session_id in ("", "latest") or bool(named_by(words.session_id, [talk.agent.session_id]))
     if not is_here:
         if words.action == "compress":  # another agent on another session, while this one is open
             raise InputError(say("conversation.compress_elsewhere", id=words.session_id[:40]))
-        return run_subcommand(options, columns)
+        return Subcommand(options, columns)
     if words.action in CHANGES:
         return _change(talk, words, options)
     if words.action == "show" and options.request is None and options.at is None and options.output_format == "text":
         return Printed(_page(talk, columns, everything=options.all), ())
     named = options if words.session_id else msgspec.structs.replace(options, words=(*options.words, talk.agent.session_id))
-    return run_subcommand(named, columns)
+    return Subcommand(named, columns)
 
 
 def _change(talk: Talk, words: Words, options: Options) -> Printed | None:

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.app.setup import Choice
 from dragoman.base.ids import named_by
 from dragoman.base.places import path_inside
-from dragoman.conversation.subcommand import Printed, parse_words, run_subcommand
+from dragoman.conversation.subcommand import Printed, Subcommand, parse_words
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.undo import changes_of_last_changing_run
 from dragoman.values.errors import InputError
@@ -24,22 +24,22 @@ _OF_ONE = ("show", "fork", "rewind", "undo", "export")
 """Actions that are about this session where none is named."""
 
 
-def sessions(talk: Talk, rest: str) -> Printed:
-    """What it says. Raises DragomanError."""
+def sessions(talk: Talk, rest: str) -> Printed | Subcommand:
+    """What it says, or what makes it. Raises DragomanError."""
     columns = talk.screen.columns
     options = parse_words(talk.setup, "sessions", rest)
     if len(options.words) == 1 and options.words[0] in _OF_ONE and not options.help:
         options = msgspec.structs.replace(options, words=(*options.words, talk.agent.session_id))
     action, session_id = (*options.words, "", "")[:2]
     if options.help or not session_id or not _is_here(talk, session_id):
-        return run_subcommand(options, columns)
+        return Subcommand(options, columns)
     if action == "rewind" and options.to is not None:
         return Printed(_rewind(talk, options.to), ())
     if action == "undo":
         return Printed(_undo(talk, force=options.force), ())
     if action == "delete":
         raise InputError(say("conversation.session_is_open"))
-    return run_subcommand(options, columns)
+    return Subcommand(options, columns)
 
 
 def _is_here(talk: Talk, session_id: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from dragoman.conversation.subcommand import Printed, parse_words, run_subcommand
+from dragoman.conversation.subcommand import Subcommand, parse_words
 from dragoman.policy.judge import Mode
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Effort, Thinking
@@ -30,12 +30,12 @@ def approval(talk: Talk, rest: str) -> None:
     talk.screen.message(say("sandbox_is", words=approvals.sandbox))
 
 
-def approvals(talk: Talk, rest: str) -> Printed | None:
+def approvals(talk: Talk, rest: str) -> Subcommand | None:
     """`list` and `--all` are about every folder, as in the shell; the rest about this one and this session."""
     from dragoman.conversation.pages.approvals_command import for_conversation, is_for_every_folder
 
     if is_for_every_folder(talk.setup, talk.agent.approvals, rest.split()):
-        return run_subcommand(parse_words(talk.setup, "approvals", rest), talk.screen.columns)
+        return Subcommand(parse_words(talk.setup, "approvals", rest), talk.screen.columns)
     for line in for_conversation(talk.setup, talk.agent.approvals, rest.split()).splitlines():
         talk.screen.line(line)
     return None
@@ -78,5 +78,5 @@ def effort(talk: Talk, rest: str) -> str:
     return say("conversation.effort_is", effort=chosen)
 
 
-def config(talk: Talk, rest: str) -> Printed:
-    return run_subcommand(parse_words(talk.setup, "config", rest), talk.screen.columns)
+def config(talk: Talk, rest: str) -> Subcommand:
+    return Subcommand(parse_words(talk.setup, "config", rest), talk.screen.columns)
