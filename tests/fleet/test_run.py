@@ -64,3 +64,13 @@ def test_keys_are_in_none_of_its_files(place: Place, serve: Callable[..., Servic
     written = [path for path in fleet_files(place).rglob("*") if path.is_file()]
     assert len(written) > 6
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+def test_what_an_agent_left_does_nothing_to_the_terminal_that_shows_it(place: Place, serve: Callable[..., Service]) -> None:
+    serve(answer_by_task)
+    write_tasks(place, [task("one", check=r"printf '\033]0;title\007\033[2Jred\n'; exit 1")])
+    assert run_fleet(place).code == 1
+    shown = place.run("fleet", "show", "tasks", "one").out
+    assert "red" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown

@@ -13,7 +13,7 @@ from dragoman.app.setup import catalog_of, set_up
 from dragoman.base import jsontext
 from dragoman.base.atomic import replace_file, write_aside
 from dragoman.base.private import make_directory, write_whole
-from dragoman.base.text import one_line
+from dragoman.base.text import one_line, strip_controls
 from dragoman.base.wrapping import columns_of, lay_out
 from dragoman.fleet.figures import dollars, duration, outcome_word
 from dragoman.fleet.folder import FLEETS, LOCK_FILE, Fleet, fleet_folder, open_fleet
@@ -93,7 +93,7 @@ def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
     )
     lines = [
         f"{result.task} #{result.attempt}: {outcome_word(result.outcome)}",
-        *([str(result.reason)] if result.reason else []),
+        *([one_line(result.reason)] if result.reason else []),
         str(used),
     ]
     if result.session_id:
@@ -105,7 +105,7 @@ def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
         (say("fleet.show_diff"), result.diff),
     ):
         if text:
-            cut = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "\n…"
+            cut = strip_controls(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "\n…")
             lines += ["", str(title), cut.rstrip()]
     return [*lines, ""]
 
