@@ -13,6 +13,7 @@ from node_parts import require_package
 from program import Place
 
 Start = Callable[..., Editor]
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WORK = """\
 thought: Let me look.
 text: Looking.
@@ -196,3 +197,45 @@ def test_the_schema_refuses_what_is_not_of_it() -> None:
     assert [*acp_schema.problems("SessionNotification", {"sessionId": "s", "update": update})] == []
     assert [*acp_schema.problems("SessionNotification", {"sessionId": "s", "update": update | {"invented": 1}})] != []
     assert [*acp_schema.problems("SessionNotification", {"sessionId": 1, "update": update})] != []
+
+
+def test_a_prompt_that_brought_files_along_is_loaded_with_them(edit: Start, place: Place) -> None:
+    """A file that it names stands in its text; an image is shown again."""
+    (place.work / "a.txt").write_text("one\n")
+    image = {"type": "image", "data": PNG, "mimeType": "image/png"}
+    link = {"type": "resource_link", "uri": f"file://{place.work}/a.txt", "name": "a.txt"}
+    editor = edit("text: Seen.")
+    session = editor.open()
+    assert editor.prompt(session, "look at ", link, image) == "end_turn"
+    assert "one" in str(place.service and place.service.requests[-1]), "the file was sent along"
+    so_far = len(editor.said)
+    editor.ask("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])
+    told = [each["content"] for each in editor.updates(after=so_far) if each["sessionUpdate"] == "user_message_chunk"]
+    assert told == [{"type": "text", "text": "look at @a.txt"}, image]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cwd": "/nonexistent/folder"}, {"mcpServers": [{"type": "sse", "name": "old", "url": "http://127.0.0.1:9/"}]}]
+)
+def test_a_session_that_cannot_be_loaded_stays_open(worked: tuple[Editor, str], place: Place, wrong: Message) -> None:
+    editor, session = worked
+    asked = {"sessionId": session, "cwd": str(place.work), "mcpServers": []} | wrong
+    assert editor.fault("session/load", **asked)["code"] == -32602
+    assert editor.prompt(session, "go on") == "end_turn"
+
+
+def test_a_session_without_a_prompt_cannot_be_loaded_and_stays_open(edit: Start, place: Place) -> None:
+    editor = edit("text: Hello.")
+    session = editor.open()
+    assert editor.fault("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])["code"] == -32002
+    assert editor.prompt(session) == "end_turn"
+
+
+def test_a_prompt_under_way_is_answered_when_its_session_is_loaded(edit: Start, place: Place) -> None:
+    editor = edit("text: Begun.\nwait: 60\ntext: never\n---\ntext: On.")
+    session = editor.open()
+    first, second = editor.begin_prompt(session), editor.begin_prompt(session, "behind it")
+    editor.expect_update("agent_message_chunk")
+    editor.ask("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])
+    assert editor.result(first)["stopReason"] == editor.result(second)["stopReason"] == "cancelled"
+    assert editor.prompt(session, "and on") == "end_turn"

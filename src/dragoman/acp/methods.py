@@ -41,6 +41,7 @@ from dragoman.values.errors import NoSession
 from dragoman.words import say
 
 if TYPE_CHECKING:
+    from dragoman.mcp_client.configured import ConfiguredServer
     from dragoman.sessions.summary import Summary
 
 _NOTHING: dict[str, Any] = {}
@@ -145,25 +146,30 @@ class Methods:
     async def _open_old(self, params: msgspec.Raw) -> EditorSession:
         asked = read(params, OldSession)
         async with self._opening.setdefault(asked.session_id, asyncio.Lock()):
-            if (before := self._sessions.pop(asked.session_id, None)) is not None:
-                await before.close()
+            # What cannot be opened does not end the session that is open.
             self._find(asked.session_id)
+            self._servers_of(asked)
+            if (before := self._sessions.pop(asked.session_id, None)) is not None:
+                before.cancel()
+                await before.close()
             return await self._open(asked, asked.session_id)
 
     async def _open(self, asked: NewSession, session_id: str | None) -> EditorSession:
-        directories = (asked.cwd, *(asked.additional_directories or ()))
-        _require_directories(directories)
-        options = msgspec.structs.replace(
-            self._options, command="run", directory=asked.cwd, include=(*self._options.include, *directories[1:]), resume=session_id
-        )
-        setup = set_up(options)
-        setup = msgspec.structs.replace(setup, servers=read_servers(asked.mcp_servers or (), self._client))
+        servers = self._servers_of(asked)
+        include = (*self._options.include, *(asked.additional_directories or ()))
+        options = msgspec.structs.replace(self._options, command="run", directory=asked.cwd, include=include, resume=session_id)
+        setup = msgspec.structs.replace(set_up(options), servers=servers)
         conversation = await Conversation.open(options, setup=setup, holds_session=True, waits=False)
         session = EditorSession(conversation, self.peer, self._writer, self._shows, lambda: self._models_of(conversation.setup))
         if self._is_closing:
             await session.close()
         self._sessions[session.id] = session
         return session
+
+    def _servers_of(self, asked: NewSession) -> tuple[ConfiguredServer, ...]:
+        """Raises AcpError for a server or a folder that cannot be."""
+        _require_directories((asked.cwd, *(asked.additional_directories or ())))
+        return read_servers(asked.mcp_servers or (), self._client)
 
     def _models_of(self, setup: Setup) -> tuple[SelectOption, ...]:
         return choosable_models(setup)

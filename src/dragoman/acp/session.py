@@ -58,7 +58,7 @@ class EditorSession:
         self._writer = writer
         self._models = models
         self._asking = ClientQuestions(peer, shows, self.id, conversation)
-        self._updates = Updates(shows, conversation.setup.workspace, self._meter)
+        self._updates = Updates(shows, conversation.setup.workspace, self._meter, lambda sha256: conversation.agent.blobs.get(sha256))
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._outputs: dict[str, asyncio.TimerHandle] = {}
         self._first: asyncio.Task[None] | None = None

@@ -3,18 +3,22 @@ what comes of the same blocks is the same."""
 
 from __future__ import annotations
 
+import base64
 import time
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
 import msgspec
 
 from dragoman.acp.calls import ShownCall, fenced
 from dragoman.acp.outgoing import (
     AgentChunk,
+    AudioBlock,
+    Block,
     CompactionChunk,
     CompactionUpdate,
     Cost,
+    ImageBlock,
     LinkBlock,
     NoticeUpdate,
     PlanEntry,
@@ -48,12 +52,14 @@ class SessionMeter(msgspec.Struct, frozen=True):
 
 
 class Updates:
-    """`directory`: the workspace, absolute. `meter`: the model's window and what the session has cost, as they are now."""
+    """`directory`: the workspace, absolute. `meter`: the model's window and what the session has cost, as they are now. `blob`: the bytes
+    of an image or a sound by its hash, if they are there."""
 
-    def __init__(self, shows: Shows, directory: str, meter: Callable[[], SessionMeter]) -> None:
+    def __init__(self, shows: Shows, directory: str, meter: Callable[[], SessionMeter], blob: Callable[[str], bytes | None]) -> None:
         self._shows = shows
         self._directory = directory
         self._meter = meter
+        self._blob = blob
         self._calls: dict[str, ShownCall] = {}
         self._texts: dict[str, _ShownText] = {}
         self._rejected: set[str] = set()
@@ -116,11 +122,25 @@ class Updates:
     def _take_prompt(self, event: ViewEvent) -> list[Update]:
         if event.append:
             return []
-        told: list[Update] = [UserChunk(TextBlock(event.text), event.id)] if event.text else []
-        for each in event.data.get("attachments") or ():
-            uri = each.get("uri") or f"urn:sha256:{each['sha256']}"
-            told.append(UserChunk(LinkBlock(uri.rpartition("/")[2] or uri, uri, each.get("mime")), event.id))
-        return told
+        attached = (self._attachment(each, event.text) for each in event.data.get("attachments") or ())
+        said = TextBlock(event.text) if event.text else None
+        return [UserChunk(block, event.id) for block in (said, *attached) if block is not None]
+
+    def _attachment(self, told: Mapping[str, Any], prompt: str) -> Block | None:
+        """None for a text that the prompt itself names: `@src/a.py`."""
+        if "sha256" in told:
+            return self._media(told["mime"], told["sha256"])
+        if "uri" in told:
+            return LinkBlock(told["uri"].rpartition("/")[2] or told["uri"], told["uri"], told["mime"])
+        return TextBlock(told["text"].strip("\n")) if told["name"] not in prompt else None
+
+    def _media(self, mime: str, sha256: str) -> Block:
+        """The thing itself where a client can show it; else, and where it is lost, its name."""
+        kind = mime.partition("/")[0]
+        data = self._blob(sha256) if kind in ("image", "audio") else None
+        if data is None:
+            return LinkBlock(mime, f"urn:sha256:{sha256}", mime)
+        return (ImageBlock if kind == "image" else AudioBlock)(base64.b64encode(data).decode(), mime)
 
     # --- calls
 
