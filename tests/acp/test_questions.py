@@ -156,6 +156,47 @@ def test_a_cancel_of_what_waits_too(edit: Start) -> None:
     assert editor.prompt(session, "and on") == "end_turn"
 
 
+STEERED = 'call: run_shell {"command": "echo begun; sleep 60", "writes": true}\n---\ntext: Steered.'
+
+
+def steered(editor: Editor, session: str) -> int:
+    """A run with a command under way that was steered: the model has not read it yet."""
+    asked = editor.begin_prompt(session)
+    editor.expect(lambda each: "begun" in str(each.get("params", {}).get("update", {}).get("content")))
+    told = editor.ask("_session/steering", sessionId=session, prompt=[{"type": "text", "text": "mind the gap"}])
+    assert told == {"outcome": "injected"}
+    return asked
+
+
+def test_a_cancel_of_what_the_run_was_steered_with_too(edit: Start, place: Place) -> None:
+    editor = edit(STEERED)
+    session = editor.open()
+    cancelled(editor, session, steered(editor, session))
+    assert place.service is not None
+    assert "mind the gap" not in str(place.service.requests)
+
+
+def test_a_request_that_is_cancelled_takes_what_it_was_steered_with(edit: Start, place: Place) -> None:
+    editor = edit(STEERED)
+    session = editor.open()
+    asked = steered(editor, session)
+    editor.tell("$/cancel_request", requestId=asked)
+    assert editor.reply(asked)["error"]["code"] == -32800
+    assert editor.prompt(session, "and on") == "end_turn"
+    assert place.service is not None
+    assert "mind the gap" not in str(place.service.requests)
+
+
+def test_a_run_that_no_prompt_waits_for_is_cancelled(edit: Start) -> None:
+    """Begun by steering where nothing ran."""
+    editor = edit("text: Begun.\nwait: 60\ntext: never\n---\ntext: On.")
+    session = editor.open()
+    editor.ask("_session/steering", sessionId=session, prompt=[{"type": "text", "text": "go"}])
+    editor.expect_update("agent_message_chunk")
+    editor.tell("session/cancel", sessionId=session)
+    assert editor.prompt(session, "and on") == "end_turn"
+
+
 def test_a_cancel_where_nothing_is_under_way_does_nothing(edit: Start) -> None:
     editor = edit("text: On.")
     session = editor.open()

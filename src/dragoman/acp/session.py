@@ -133,20 +133,25 @@ class EditorSession:
             self._tell(AgentChunk(TextBlock(str(error)), f"failed-{id(task)}"))
 
     def cancel(self) -> None:
-        """End what is under way, and what waits."""
-        for sent in list(self._prompts):
-            self._stop(sent)
-        if self._first is not None and not self._first.done():
-            for question in self.conversation.open_questions:
-                self.conversation.questions.dismiss(question.id)
-            self._first.cancel()
-            self._first = None
+        """End what is under way, and what waits: also a prompt that nobody waits for, and what a run was steered with too late."""
+        for sent in self.conversation.waiting:
+            self.conversation.take_back(sent.id)
+        self.conversation.cancel(forgets_steering=True)
+        self._leave_first()
 
     def _stop(self, sent: SentText) -> None:
         if any(each is sent for each in self.conversation.waiting):
             self.conversation.take_back(sent.id)
         else:
-            self.conversation.cancel()
+            self.conversation.cancel(forgets_steering=True)
+
+    def _leave_first(self) -> None:
+        """What is asked before the first prompt is left unanswered, and asked again with the next one."""
+        if self._first is not None and not self._first.done():
+            for question in self.conversation.open_questions:
+                self.conversation.questions.dismiss(question.id)
+            self._first.cancel()
+            self._first = None
 
     async def _ask_first(self) -> bool:
         """Ask what is asked before the first prompt. False: it was cancelled."""

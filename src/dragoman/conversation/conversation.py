@@ -270,8 +270,11 @@ class Conversation:
     def open_questions(self) -> tuple[AskedQuestion, ...]:
         return self.questions.open
 
-    def cancel(self) -> bool:
-        """Stop what is under way; what waits is sent afterwards all the same. False where nothing is."""
+    def cancel(self, *, forgets_steering: bool = False) -> bool:
+        """Stop what is under way; what waits is sent afterwards all the same, and so is what a run was steered with and has not read,
+        unless that is forgotten. False where nothing is under way."""
+        if forgets_steering and self._run is not None:
+            self._run.take_back()
         if not self.is_busy or self._is_stopping:
             return False
         self._is_stopping = True
