@@ -295,6 +295,42 @@ def test_a_cancel_while_it_is_asked_about_the_folder(edit: Start, untrusted: Pla
     assert "SECRET-WORD" in system_of(untrusted)
 
 
+def test_a_request_that_is_cancelled_while_it_is_asked_about_the_folder(edit: Start, untrusted: Place) -> None:
+    editor = edit("text: Hello.", answers=left_open)
+    session = editor.open()
+    asked = editor.begin_prompt(session)
+    request = editor.expect_request()
+    editor.tell("$/cancel_request", requestId=asked)
+    assert editor.reply(asked)["error"]["code"] == -32800
+    told = editor.expect(lambda each: each.get("method") == "$/cancel_request")
+    assert told["params"] == {"requestId": request["id"]}, "nobody waits for the answer"
+    again = editor.begin_prompt(session)
+    editor.choose(editor.expect_request(after=editor.said.index(request) + 1), "n")
+    assert editor.result(again)["stopReason"] == "end_turn"
+
+
+def test_an_answer_holds_for_the_other_sessions_of_the_folder(edit: Start, untrusted: Place) -> None:
+    editor = edit("script: end=repeat\ntext: Hello.")
+    one, other = editor.open(), editor.open()
+    assert editor.prompt(one) == editor.prompt(other) == "end_turn"
+    assert len(editor.requests) == 1
+    assert "SECRET-WORD" in system_of(untrusted)
+
+
+def test_what_is_wrong_in_a_trusted_folder_can_be_mended_in_the_session(edit: Start, untrusted: Place) -> None:
+    (untrusted.work / ".dragoman").mkdir()
+    config = untrusted.work / ".dragoman" / "config.toml"
+    config.write_text("this is [not TOML")
+    editor = edit("text: Hello.")
+    session = editor.open()
+    for _ in range(2):
+        assert "config.toml:1" in editor.reply(editor.begin_prompt(session))["error"]["message"]
+    config.write_text("")
+    assert editor.prompt(session) == "end_turn"
+    assert len(editor.requests) == 1
+    assert "SECRET-WORD" in system_of(untrusted)
+
+
 def test_what_a_folder_configures_waits_for_the_yes(edit: Start, untrusted: Place) -> None:
     (untrusted.work / ".dragoman").mkdir()
     (untrusted.work / ".dragoman" / "config.toml").write_text('approval = "plan"\n')

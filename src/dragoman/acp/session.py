@@ -62,6 +62,8 @@ class EditorSession:
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._outputs: dict[str, asyncio.TimerHandle] = {}
         self._first: asyncio.Task[None] | None = None
+        self._waiting_first = 0
+        """Prompts that wait for it."""
         self._prompts: list[SentText] = []
         self._begun: set[asyncio.Task[StopReason]] = set()
         self._told_options: tuple[ConfigOption, ...] = ()
@@ -158,10 +160,20 @@ class EditorSession:
         if self._first is None:
             self._first = asyncio.get_running_loop().create_task(self._open_first())
         first = self._first
-        if not first.done():
-            await asyncio.wait([first])
+        if not first.done():  # else nothing is awaited: a cancel that comes with the prompt must find it sent
+            self._waiting_first += 1
+            try:
+                await asyncio.wait([first])
+            except asyncio.CancelledError:
+                if self._waiting_first == 1:
+                    self._leave_first()
+                raise
+            finally:
+                self._waiting_first -= 1
         if first.cancelled():
             return False
+        if first.exception() is not None and self._first is first:
+            self._first = None  # it may be mended by the next prompt
         first.result()
         return True
 

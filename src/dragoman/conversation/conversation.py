@@ -116,7 +116,8 @@ class Conversation:
 
         before = self.questions.asked
         changed = await asyncio.to_thread(ask_again, setup, ask)
-        if changed is not None and self.questions.asked != before and not self._is_closed:
+        # The question may have been answered elsewhere meanwhile: in another conversation, or before an error in the folder was mended.
+        if changed is not None and not self._is_closed and (self.questions.asked != before or changed.trust.state != trust.state):
             await self._open_again(changed)
 
     async def close(self) -> None:
