@@ -419,7 +419,7 @@ class Conversation:
 
     async def _expand(self, prompt: str, media: Sequence[Blob | FileRef]) -> str | Sequence[str | Content]:
         """With what it names: images and files, resources and prompts of MCP servers."""
-        told = await expand_prompt(self.agent, prompt, self._tell_notice)
+        told = await expand_prompt(self.agent, prompt, self._tell_problem)
         if not media:
             return told
         parts: list[str | Content] = [told] if isinstance(told, str) else [*told]
@@ -427,9 +427,9 @@ class Conversation:
 
     async def _expand_steer(self, text: str) -> str | Sequence[Content]:
         try:
-            return await expand_prompt(self.agent, text, self._tell_notice)
+            return await expand_prompt(self.agent, text, self._tell_problem)
         except DragomanError as error:
-            self._tell_notice(str(error))
+            self._tell_problem(str(error))
             return text
 
     def _keep_unsaid(self, run: Run) -> None:
@@ -447,7 +447,14 @@ class Conversation:
             self.log.tell(ViewEvent(0, "status", "waiting", data={"items": items}))
 
     def _tell_notice(self, text: str) -> None:
-        self.log.tell(ViewEvent(0, "notice", "notice", text, data={"weight": "info"}, passing=True))
+        self._tell_beside(text, "info")
+
+    def _tell_problem(self, text: str) -> None:
+        """What a prompt names is not sent along as the person meant it."""
+        self._tell_beside(text, "warning")
+
+    def _tell_beside(self, text: str, weight: str) -> None:
+        self.log.tell(ViewEvent(0, "notice", "notice", text, data={"weight": weight}, passing=True))
 
     def _tell_failure(self, error: DragomanError, work: TextAtWork) -> None:
         words = say("run_failed", message=error)
