@@ -26,7 +26,7 @@ from dragoman.acp.incoming import (
     shows_of,
 )
 from dragoman.acp.outgoing import ConfigOptions, PromptEnd, SelectOption, SessionInfo, Sessions, SessionSettings
-from dragoman.acp.prompts import read_prompt
+from dragoman.acp.prompts import in_words, read_prompt
 from dragoman.acp.rpc import INVALID_PARAMS, NO_METHOD, NOT_FOUND, AcpError, ClientPeer, ReplyThen, read
 from dragoman.acp.session import EditorSession
 from dragoman.acp.settings import choosable_models, modes_of, set_option
@@ -221,13 +221,13 @@ class Methods:
     async def _prompt(self, params: msgspec.Raw) -> Any:
         asked = read(params, GivenPrompt)
         session = self._session(asked.session_id)
-        text, media = read_prompt(asked.prompt, session.conversation.setup.workspace)
-        return PromptEnd(await session.prompt(text, media))
+        said, along = read_prompt(asked.prompt, session.conversation.setup.workspace)
+        return PromptEnd(await session.prompt(*(in_words(said, along) if said.startswith("/") else (said, along))))
 
     async def _steer(self, params: msgspec.Raw) -> Any:
         asked = read(params, Steering)
         session = self._session(asked.session_id)
-        text, media = read_prompt(asked.prompt, session.conversation.setup.workspace)
+        text, media = in_words(*read_prompt(asked.prompt, session.conversation.setup.workspace))
         if not media and session.steer(text):
             return {"outcome": "injected"}
         if asked.wants_prompt_if_idle:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
@@ -12,56 +13,88 @@ from dragoman.acp.incoming import GivenResource, PromptBlock
 from dragoman.values.errors import InputError
 from dragoman.values.media import MAX_MEDIA_BYTES
 from dragoman.values.media_types import HEAD_BYTES, any_media_type
-from dragoman.values.messages import Blob
+from dragoman.values.messages import Attached, Blob, Text
 from dragoman.words import say
 
 
-def read_prompt(blocks: Sequence[PromptBlock], workspace: str) -> tuple[str, list[Blob]]:
-    """Raises InputError for a block that cannot be sent. Files that are embedded stand behind the text that names them."""
-    said: list[str] = []
-    behind: list[str] = []
-    media: list[Blob] = []
+def read_prompt(blocks: Sequence[PromptBlock], workspace: str) -> tuple[str, list[Text | Blob]]:
+    """What is said, and what comes along: the content of embedded files, and media. Raises InputError for a block that cannot be sent."""
+    said = ""
+    along: list[Text | Blob] = []
+    was_name = False
     for block in blocks:
+        is_name = False
         match block.type:
             case "text":
-                said.append(block.text)
+                piece = block.text
             case "image" | "audio":
-                media.append(_blob(block.data, block.mime_type or ""))
+                along.append(_blob(block.data, block.mime_type or ""))
+                continue
             case "resource_link" if block.uri:
-                said.append(name_of(block.uri, workspace))
+                piece, is_name = _mention(*_named(block.uri, workspace)), True
+            case "resource" if block.resource is not None and block.resource.blob is not None:
+                along.append(_blob(block.resource.blob, block.resource.mime_type or ""))
+                continue
             case "resource" if block.resource is not None:
-                _embed(block.resource, workspace, said, behind, media)
+                name = _quoted("".join(_named(block.resource.uri, workspace)[:2]))
+                along.append(_embedded(name, block.resource))
+                piece, is_name = name, True
             case _:
                 raise InputError(say("acp.unknown_block", type=block.type[:40]))
-    return "\n\n".join(filter(None, ("".join(said).strip(), *behind))), media
+        said += f" {piece}" if _would_touch(said, was_name, piece, is_name) else piece
+        was_name = is_name if piece else was_name
+    return said.strip(), along
 
 
-def name_of(uri: str, workspace: str) -> str:
-    """As it is named in a prompt: a file by its path, as short as it goes, anything else by its address."""
+def in_words(said: str, along: Sequence[Text | Blob]) -> tuple[str, list[Blob]]:
+    """As one text, with embedded files behind it: for commands and for what steers a run, which are words alone."""
+    texts = [part.text.strip() for part in along if isinstance(part, Text)]
+    return "\n\n".join(filter(None, (said, *texts))), [part for part in along if isinstance(part, Blob)]
+
+
+def _named(uri: str, workspace: str) -> tuple[str, str, bool]:
+    """A file by its path, as short as it goes, and its lines; anything else by its address. Whether it is a file."""
     try:
         parts = urlsplit(uri)
     except ValueError:
-        return uri
+        return uri, "", False
     if parts.scheme != "file":
-        return uri
+        return uri, "", False
     path = unquote(parts.path)
     inside = os.path.relpath(path, workspace) if os.path.isabs(path) else path
-    shown = path if inside.startswith(os.pardir) else inside
-    return f'@"{shown}"' if any(char.isspace() for char in shown) else f"@{shown}"
+    lines = _LINES.fullmatch(parts.fragment)
+    ranged = f":{lines[1]}-{lines[2] or lines[1]}" if lines is not None else ""
+    return path if inside.startswith(os.pardir) else inside, ranged, True
 
 
-def _embed(resource: GivenResource, workspace: str, said: list[str], behind: list[str], media: list[Blob]) -> None:
-    if resource.blob is not None:
-        media.append(_blob(resource.blob, resource.mime_type or ""))
-        return
+def _mention(name: str, lines: str, is_file: bool) -> str:
+    """A link names a file that is read when it is sent."""
+    return f"@{_quoted(name + lines)}" if is_file else name
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if any(char.isspace() for char in name) else name
+
+
+def _embedded(name: str, resource: GivenResource) -> Text:
+    """The text as the editor has it, which may differ from the file's. Nothing in it is taken for a name that the person wrote."""
     from dragoman.acp.calls import fenced
 
-    name = name_of(resource.uri, workspace)
-    said.append(name)
     text = resource.text or ""
-    behind.append(f"{name}:\n{fenced(text) if len(text) <= MAX_TEXT_CHARS else say('acp.resource_too_long', count=len(text))}")
+    shown = fenced(text) if len(text) <= MAX_TEXT_CHARS else say("acp.resource_too_long", count=len(text))
+    return Text(f"\n\n{name}:\n{shown}", attached=Attached(name))
 
 
+def _would_touch(said: str, was_name: bool, piece: str, is_name: bool) -> bool:
+    """Whether a name and what stands beside it would be read as one word. Some editors put no blank between their blocks."""
+    if not said or not piece or said[-1].isspace() or piece[0].isspace():
+        return False
+    return (is_name and said[-1] not in _OPENS) or (was_name and (is_name or piece[0].isalnum() or piece[0] in "_/@"))
+
+
+_LINES = re.compile(r"L?(\d{1,7})(?:[:-]L?(\d{1,7}))?")
+"""`#L3:7`, `#L3-L7`: as editors write them."""
+_OPENS = "([{<\"'`"
 MAX_TEXT_CHARS = 400_000
 
 

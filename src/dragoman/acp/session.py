@@ -28,7 +28,7 @@ from dragoman.acp.updates import SessionMeter, Shows, Updates
 from dragoman.conversation.conversation import Conversation
 from dragoman.conversation.sending import SentEnd, SentText
 from dragoman.conversation.types import AskedQuestion, ViewEvent
-from dragoman.values.messages import Blob
+from dragoman.values.messages import Blob, Text
 from dragoman.values.record import paid_usage
 from dragoman.words import say
 
@@ -99,11 +99,11 @@ class EditorSession:
 
     # --- what the client sends
 
-    async def prompt(self, text: str, media: Sequence[Blob]) -> StopReason:
-        """Until it is done; it waits its turn. Raises AcpError if the run fails."""
+    async def prompt(self, text: str, along: Sequence[Text | Blob]) -> StopReason:
+        """Until it is done; it waits its turn. `along`: files and media. Raises AcpError if the run fails."""
         if not await self._ask_first():
             return "cancelled"
-        sent = self.conversation.send(text, media=media)
+        sent = self.conversation.send(text, media=along)
         self._prompts.append(sent)
         try:
             done = await asyncio.shield(sent.ended)

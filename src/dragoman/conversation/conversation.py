@@ -32,7 +32,7 @@ from dragoman.policy.judge import Mode
 from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Tool
 from dragoman.values.errors import DragomanError, InputError
-from dragoman.values.messages import Blob, Content, Effort, FileRef, Thinking
+from dragoman.values.messages import Blob, Content, Effort, FileRef, Text, Thinking
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -233,9 +233,10 @@ class Conversation:
 
     # --- what is sent
 
-    def send(self, text: str, *, media: Sequence[Blob | FileRef] = (), when: Literal["next", "steer"] = "next") -> SentText:
+    def send(self, text: str, *, media: Sequence[Text | Blob | FileRef] = (), when: Literal["next", "steer"] = "next") -> SentText:
         """Send what a person wrote: a prompt, or a slash command. During a run it waits for its end; with `steer`, a prompt is read by the
-        model with its next request. Returns at once. Raises InputError where there is nothing to send."""
+        model with its next request. `media`: what goes along; a text among it names no files. Returns at once. Raises InputError where
+        there is nothing to send."""
         if self._is_closed:
             raise InputError(say("conversation.closed"))
         if not text.strip() and not media:
@@ -417,7 +418,7 @@ class Conversation:
         ended = self.log.find("ended")
         work.end(SentEnd(ended.state if ended is not None and ended.state in ("failed", "cancelled") else "done", result))
 
-    async def _expand(self, prompt: str, media: Sequence[Blob | FileRef]) -> str | Sequence[str | Content]:
+    async def _expand(self, prompt: str, media: Sequence[Text | Blob | FileRef]) -> str | Sequence[str | Content]:
         """With what it names: images and files, resources and prompts of MCP servers."""
         told = await expand_prompt(self.agent, prompt, self._tell_problem)
         if not media:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.conversation.types import CommandPage
-from dragoman.values.messages import Blob, FileRef
+from dragoman.values.messages import Blob, FileRef, Text
 
 if TYPE_CHECKING:
     from dragoman.loop.result import Result
@@ -30,7 +30,7 @@ class SentEnd:
 class SentText:
     """Something that was sent. `ended` has its result once it is over."""
 
-    def __init__(self, id: str, text: str, media: tuple[Blob | FileRef, ...] = ()) -> None:
+    def __init__(self, id: str, text: str, media: tuple[Text | Blob | FileRef, ...] = ()) -> None:
         self.id = id
         self.text = text
         self.media = media
