@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from editor import Editor, Message
 from program import Place
 
 Start = Callable[..., Editor]
-HARBOUR = Path(__file__).resolve().parent.parent / "mcp_servers" / "harbour_server.py"
+TESTS = Path(__file__).resolve().parent.parent
+HARBOUR = TESTS / "mcp_servers" / "harbour_server.py"
+SDK_SERVER = TESTS / "mcp" / "sdk_server.py"
 
 
 def harbour(**env: str) -> Message:
@@ -60,6 +64,41 @@ def test_a_server_that_nobody_has_agreed_to_is_not_started(edit: Start, place: P
     assert not mark.exists()
 
 
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Of a server that speaks HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with subprocess.Popen([sys.executable, str(SDK_SERVER), "http", str(port)], stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            assert any(b"running on" in line for line in process.stderr), "it did not start"
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.kill()
+
+
+def test_a_server_by_http_is_reached_with_its_headers(edit: Start, address: str) -> None:
+    editor = edit('call: mcp__port__add {"a": 2, "b": 3}\n---\ntext: Done.')
+    headers = [{"name": "Authorization", "value": "Bearer first-secret-value"}]
+    session = editor.open(mcpServers=[{"type": "http", "name": "port", "url": address, "headers": headers}])
+    assert editor.prompt(session) == "end_turn"
+    question = str(editor.requests[0]["params"]["toolCall"]["content"])
+    assert address in question
+    assert "Authorization" in question
+    assert "first-secret-value" not in question
+    [call] = [each for each in editor.of("tool_call") if each["name"] == "mcp__port__add"]
+    last = [each for each in editor.of("tool_call_update") if each["toolCallId"] == call["toolCallId"] and "content" in each][-1]
+    assert last["content"] == [{"type": "content", "content": {"type": "text", "text": "5"}}]
+
+
+def test_a_server_that_cannot_be_started_leaves_the_conversation(edit: Start) -> None:
+    editor = edit("text: Done.")
+    server = {"name": "odd", "command": "true", "args": [], "env": [{"name": "A", "value": "a\0b"}]}
+    assert editor.prompt(editor.open(mcpServers=[server])) == "end_turn"
+    assert "could not be started" in str(editor.of("agent_thought_chunk"))
+
+
 @pytest.mark.parametrize(
     "server",
     [
@@ -85,6 +124,32 @@ def test_what_a_subagent_does_is_shown_in_its_call(edit: Start, place: Place) ->
     assert any("read_file a.txt" in str(each.get("content")) for each in updates)
     assert updates[-1]["status"] == "completed"
     assert len(editor.of("tool_call")) == 1, "the calls of a subagent are not the conversation's"
+
+
+WORKER = """\
+---
+name: worker
+description: works
+tools: Edit, Bash
+---
+Work.
+"""
+
+
+def test_a_question_of_a_subagent_says_what_it_is_about(edit: Start, place: Place) -> None:
+    (place.work / "a.txt").write_text("one\n")
+    (place.home / ".claude" / "agents").mkdir(parents=True)
+    (place.home / ".claude" / "agents" / "worker.md").write_text(WORKER)
+    task = 'call: task {"agent": "worker", "description": "edit it", "prompt": "Edit."}'
+    change = 'call: edit {"file_path": "a.txt", "old_string": "one", "new_string": "1"}'
+    command = 'call: run_shell {"command": "touch b.txt", "writes": true}'
+    editor = edit(f"{task}\n---\n{change}\n---\n{command}\n---\ntext: Edited.\n---\ntext: Done.")
+    assert editor.prompt(editor.open()) == "end_turn"
+    asked_edit, asked_command = [each["params"]["toolCall"] for each in editor.requests]
+    assert (asked_edit["title"], asked_edit["kind"]) == ("edit a.txt", "edit")
+    assert asked_edit["locations"] == [{"path": str(place.work / "a.txt")}]
+    assert asked_edit["content"][0]["type"] == "diff"
+    assert asked_command["title"] == "$ touch b.txt"
 
 
 NOTICED = {"session": {"notices": {}, "compaction": {}}}

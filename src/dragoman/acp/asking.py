@@ -84,8 +84,9 @@ class ClientQuestions:
         name = block.data.get("name", "") if block is not None else ""
         places = tuple(Location(path) for path in question.paths)
         content = self._content(question)
-        if block is None:
-            return AskedToolCall(question.call or f"question-{question.id}", _title(question), status="pending", content=content)
+        if block is None:  # of a subagent, or of no call
+            id, kind = question.call or f"question-{question.id}", "edit" if question.paths else "other"
+            return AskedToolCall(id, question.about or _title(question), kind, "pending", None, content, places)
         kind: Kind = kind_of(name)
         raw = jsontext.decode_object(block.data.get("arguments") or "{}")
         title = question.about or block.text

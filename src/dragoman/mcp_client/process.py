@@ -105,8 +105,9 @@ class ServerProcess:
         argv = [_find_program(self._server.command, env, directory), *self._server.args]
         try:
             await self._start(argv, directory, env)
-        except OSError as error:
-            raise ServerNotStarted(say("mcp.not_started", command=self._server.command, reason=error.strerror or str(error))) from error
+        except (OSError, ValueError) as error:  # ValueError: a NUL in an argument, a `=` in the name of a variable
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ServerNotStarted(say("mcp.not_started", command=self._server.command, reason=reason)) from error
 
     async def write(self, line: bytes) -> None:
         """Waits while the server does not read. Raises OSError if it has closed its input."""
