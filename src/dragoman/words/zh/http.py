@@ -10,7 +10,7 @@ TEXTS = {
     "http.proxy_needs_login": "它不允许所有人使用",
     "http.proxy_cannot_connect": "代理 {proxy} 无法连接到 {host}：{reason}；请检查代理设置",
     "http.proxy_not_socks": "代理 {proxy} 没有以 SOCKS 5 应答；请检查代理设置",
-    "http.no_tls": "无法与 {where} 建立 TLS 连接：{reason}；如果它是普通的 HTTP 服务器，请用 http:// 书写地址",
+    "http.no_tls": "无法与 {where} 建立 TLS 连接：{reason}；如果它是普通的 HTTP 服务器，请把地址写成 http:// 开头",
     "http.connect_timeout": "无法连接 {where}：{seconds:g} 秒内没有建立连接；请检查地址和网络",
     "http.hung_up": "{where} 没有应答就关闭了连接；请再试一次",
     "http.not_http": "{where} 没有以 HTTP 应答；请检查地址和端口是否为该 API 的",

@@ -103,7 +103,7 @@ TEXTS = {
     "loop.call_unknown": "没有等待中的调用 {id}；agent.pending 列出了等待中的调用",
     "loop.calls_without_results": "这些调用还在等待结果：{calls}；请为每个调用发送 dm.tool_result(call, …)，或用 chat.run_calls() 执行它们",
     "loop.results_without_calls": "没有调用在等待这些结果：{results}；每个结果只发送一次，并使用其调用的 id",
-    "loop.prompt_of_results": "提示里有调用的结果（{results}），但智能体自己执行调用；要自己执行调用，请用 dragoman.chat.Chat 发送结果",
+    "loop.prompt_of_results": "提示里有调用的结果（{results}），但 agent 自己执行调用；要自己执行调用，请用 dragoman.chat.Chat 发送结果",
     "loop.not_calls": "{given} 里有不是工具调用的内容：请给出 dragoman.ToolCall(id, name, arguments)，就像 answer.calls 里那样",
     "loop.clock_behind": "本机时钟是 {now}，而此会话最新的记录是 {newest}：时钟赶上之前，没有结果会算作过时；请校准时钟",
     "loop.turn_is_over": "一个轮次只能遍历一次；请用 chat.turn(…) 新建一个",

@@ -116,7 +116,7 @@ TEXTS = {
     "policy.command_denied": "有规则不允许读取 {path} 或其中的内容",
     "policy.sandbox_no_ports": "此系统的沙箱没有可供访问其中服务器的网络",
     "policy.sandbox_without_gate": "{words}；从中无法访问任何主机，因为此系统不允许我们进入 bubblewrap 的网络",
-    "policy.by_agent": "代理 {name}",
+    "policy.by_agent": "子代理 {name}",
     "policy.agent_asks": "{by} 要求对此先询问",
     "policy.not_among_allowed": "{by}只列出了它需要的这些工具：{names}",
     "policy.may_hide_refused": "{by} 不使用 {names}，而此命令可能隐藏了这样的调用",

@@ -31,7 +31,7 @@ TEXTS = {
     "delete_it": "永久删除会话 {session} 吗？   y 是   n 否",
     "session_deleted": "已删除会话 {session}：{path}，以及只属于它的内容（{size}）。",
     "nobody_to_ask": "没有可供询问的终端；请用 --yes 表示同意",
-    "left_alone": "没有做任何事",
+    "left_alone": "未做任何更改",
     "session_not_saved": "无法写入 {path}：{reason}",
     # --- sessions show
     "show_taken_back": "（已回退）",

@@ -69,8 +69,8 @@ TEXTS = {
     "a 在本次会话结束前允许所有命令连接它及其子域名，s 在此文件夹中从现在起一直允许（/approvals 可以撤回）。"
     "config.toml 中的 network.hosts 列出无需询问的主机。",
     "answered_yes": "是",
-    "answered_always": "本次会话中总是",
-    "answered_save": "此文件夹中总是",
+    "answered_always": "本次会话允许",
+    "answered_save": "此文件夹始终允许",
     "answered_write": "是，并且本次会话中命令可以写入工作区",
     "answered_no": "否",
     "answered_reason": "否，因为",

@@ -103,7 +103,7 @@ TEXTS = {
     "providers.keys_open": "其他人能读取或写入 {path}（权限 {mode}），且无法更改（{reason}）",
     "providers.keyring_closed": "{service} 的密钥在系统的密钥环中，而密钥环无法使用（{reason}）；请重新保存",
     "providers.keyring_lost": "{service} 的密钥已不在系统的密钥环中；请重新保存",
-    "providers.keyring_keeps": "{service} 的密钥在系统的密钥环中，而密钥环无法使用（{reason}）；没有移除任何内容",
+    "providers.keyring_keeps": "{service} 的密钥在系统的密钥环中，而密钥环无法使用（{reason}）；没有删除任何内容",
     "providers.keyring_missing": "没有安装附加组件 keyring",
     "providers.keyring_none": "此系统没有密钥环",
     "providers.keyring_forgets": "密钥环没有交回密钥",

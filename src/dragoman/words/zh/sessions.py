@@ -37,7 +37,7 @@ TEXTS = {
     "sessions.no_head": "会话必须以其头部（Started 条目）开始",
     "sessions.its_file": "其文件",
     "sessions.closed": "会话已关闭",
-    "sessions.forked": "它属于本进程由之 fork 而来的进程",
+    "sessions.forked": "它属于 fork 出本进程的那个进程",
     "sessions.file_removed": "其文件已被移除",
     "sessions.entry_not_saved": "无法保存此会话的条目 {entry}（{reason}）：继续会话时将缺少它。",
     "sessions.saving_stopped": "此会话没有被保存：{reason}（{path}）。新消息只保存在内存中，一旦可行就会写入。",
