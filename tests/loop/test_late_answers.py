@@ -23,6 +23,8 @@ from told_commands import told_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 CURL = "curl -sS http://example.org/hello.txt"
+GIVES_UP = f"{CURL} & until test -e asked; do sleep 0.02; done; kill $!; wait; touch ended"
+"""However busy the machine is, it asks before it gives up, and gives up before it is answered."""
 
 
 @pytest.fixture
@@ -40,11 +42,12 @@ def folder(tmp_path: Path, internet: Internet) -> Iterator[Path]:  # noqa: F811
 
 
 class Slow:
-    """An `ask` that thinks for a while, or until it is told to answer."""
+    """An `ask` that thinks for a while, or until it is told to answer, or until a command that gives up has ended."""
 
-    def __init__(self, answer: Allow | Deny | None = None, seconds: float = 0.0) -> None:
+    def __init__(self, answer: Allow | Deny | None = None, seconds: float = 0.0, until_given_up_in: Path | None = None) -> None:
         self._answer = answer
         self._seconds = seconds
+        self._until_given_up_in = until_given_up_in
         self.asked: list[str] = []
         self.previews: list[str] = []
         self.withdrawn: list[str] = []
@@ -60,6 +63,10 @@ class Slow:
         try:
             if self._answer is None:
                 await self.may_answer.wait()
+            if self._until_given_up_in is not None:
+                (self._until_given_up_in / "asked").touch()
+                while not (self._until_given_up_in / "ended").exists():
+                    await asyncio.sleep(0.02)
             await asyncio.sleep(self._seconds)
         except asyncio.CancelledError:
             self.withdrawn.append(intent.scope)
@@ -121,8 +128,8 @@ def test_the_answer_holds_for_the_rest_of_the_command_though_the_program_gave_up
 
 
 def test_an_answer_after_the_end_is_taken_and_remembered(folder: Path) -> None:
-    ask = Slow(Allow(remember="session"), 1.5)
-    first, second = run_commands(folder, ask, shell(f"timeout 0.5 {CURL}; exit 7"), shell(CURL))
+    ask = Slow(Allow(remember="session"), 1.0, folder)
+    first, second = run_commands(folder, ask, shell(f"{GIVES_UP}; exit 7"), shell(CURL))
     assert (first["stdout"], first["exitCode"], first["allowedLate"]) == ("", 7, ["example.org"]), first
     assert "allowed example.org when the command" in first["sandbox"]
     assert first["sandbox"].endswith("run it again.")
@@ -131,25 +138,28 @@ def test_an_answer_after_the_end_is_taken_and_remembered(folder: Path) -> None:
 
 def test_a_yes_for_once_after_the_end_says_that_it_asks_again(folder: Path) -> None:
     grants = Grants()
-    [result] = run_commands(folder, Slow(Allow(), 1.0), shell(f"timeout 0.3 {CURL}"), grants=grants)
+    [result] = run_commands(folder, Slow(Allow(), 1.0, folder), shell(GIVES_UP), grants=grants)
     assert "for that command alone, so that they are asked again: run it again" in result["sandbox"]
     assert not grants.keys
 
 
 def test_a_no_after_the_end_is_told_as_a_no(folder: Path) -> None:
-    [result] = run_commands(folder, Slow(Deny("the user said no"), 1.0), shell(f"timeout 0.3 {CURL}"))
+    [result] = run_commands(folder, Slow(Deny("the user said no"), 1.0, folder), shell(GIVES_UP))
     assert result["network"] == {"reached": [], "refused": ["example.org"]}
     assert "example.org (the user said no)" in result["sandbox"]
 
 
-@pytest.mark.parametrize("command", [CURL, f"timeout 0.3 {CURL}"])
-def test_cancelling_the_run_withdraws_the_question(folder: Path, command: str) -> None:
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_cancelling_the_run_withdraws_the_question(folder: Path, has_ended: bool) -> None:
     """Whether the command is still alive or has ended."""
 
     async def main() -> Slow:
-        ask = Slow()
+        ask = Slow(Allow(), 60, folder) if has_ended else Slow()
+        command = GIVES_UP if has_ended else CURL
         async with make(ScriptedProvider(f"{shell(command)}text: Good."), folder, ask) as agent, agent.run("go") as run:
             await asyncio.wait_for(ask.was_asked.wait(), 60)
+            while has_ended and not (folder / "ended").exists():
+                await asyncio.sleep(0.02)
             await asyncio.sleep(0.6)
             run.cancel()
             with pytest.raises(Cancelled):

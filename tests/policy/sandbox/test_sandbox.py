@@ -217,7 +217,7 @@ def test_the_key_is_not_in_proc(tmp_path: Path) -> None:
     for hidden in ([], ["hide"]):
         done = subprocess.run([sys.executable, "-c", HIDDEN, tests, *hidden], capture_output=True, text=True, env=env, check=True)
         assert ("very-secret" in done.stdout) == (not hidden), done.stdout
-        assert done.stdout.split()[-1].isdigit(), "the process itself was found"
+        assert any(word.isdigit() for word in done.stdout.split()), "the process itself was found"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
