@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base.processes import end_processes, kill_group
+from dragoman.base.processes import COOKIE, end_processes, kill_group
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 
@@ -50,3 +50,21 @@ def test_a_group_ends_with_its_children(tmp_path: Path, end: object) -> None:
     assert process.stdout is not None
     process.stdout.close()
     end(process.pid)  # nothing is left to end, and nothing is raised
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others are found by /proc")
+def test_only_the_variable_of_calls_says_whose_a_process_is() -> None:
+    """A key that has the same letters in it is no cookie."""
+    mark = os.urandom(6).hex()
+    start = ["/bin/sh", "-c", "echo ready; sleep 600 & wait"]
+    with (
+        subprocess.Popen(start, env={"A_KEY": f"sk-test-{mark}cdef"}, stdout=subprocess.PIPE, start_new_session=True) as other,
+        subprocess.Popen(start, env={COOKIE: f"outer {mark}.1"}, stdout=subprocess.PIPE, start_new_session=True) as ours,
+    ):
+        for each in (other, ours):
+            assert each.stdout is not None
+            assert each.stdout.readline() == b"ready\n"
+        end_processes(None, mark)
+        assert ours.wait(60) in (-signal.SIGTERM, -signal.SIGKILL)
+        assert other.poll() is None
+        kill_group(other.pid)

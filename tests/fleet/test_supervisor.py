@@ -41,7 +41,7 @@ class Silent:
 
 def new_fleet(folder: Path, tasks: Iterable[Task]) -> Fleet:
     (folder / "scratch").mkdir()
-    return make_fleet(str(folder / "fleet"), tasks, Lock(id="0123456789ab", version="", tasks=0, tasks_sha256="", scratch=str(folder)))
+    return make_fleet(str(folder / "fleet"), tasks, Lock(id=os.urandom(6).hex(), version="", tasks=0, tasks_sha256="", scratch=str(folder)))
 
 
 def supervise(fleet: Fleet, worker: str) -> tuple[FleetSupervisor, Silent]:

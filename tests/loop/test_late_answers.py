@@ -65,13 +65,17 @@ class Slow:
                 await self.may_answer.wait()
             if self._until_given_up_in is not None:
                 (self._until_given_up_in / "asked").touch()
-                while not (self._until_given_up_in / "ended").exists():
-                    await asyncio.sleep(0.02)
+                await wait_for_file(self._until_given_up_in / "ended")
             await asyncio.sleep(self._seconds)
         except asyncio.CancelledError:
             self.withdrawn.append(intent.scope)
             raise
         return self._answer or Allow()
+
+
+async def wait_for_file(path: Path) -> None:
+    while not await asyncio.to_thread(path.exists):  # noqa: ASYNC110 - a command writes it
+        await asyncio.sleep(0.02)
 
 
 def shell(command: str, **options: Any) -> str:
@@ -158,8 +162,8 @@ def test_cancelling_the_run_withdraws_the_question(folder: Path, has_ended: bool
         command = GIVES_UP if has_ended else CURL
         async with make(ScriptedProvider(f"{shell(command)}text: Good."), folder, ask) as agent, agent.run("go") as run:
             await asyncio.wait_for(ask.was_asked.wait(), 60)
-            while has_ended and not (folder / "ended").exists():
-                await asyncio.sleep(0.02)
+            if has_ended:
+                await wait_for_file(folder / "ended")
             await asyncio.sleep(0.6)
             run.cancel()
             with pytest.raises(Cancelled):

@@ -171,8 +171,13 @@ def _send_signal(send: Callable[[int, int], None], target: int, number: int) -> 
 
 
 def _pids_with_cookie(cookie: str) -> list[int]:
-    """Ids of living processes with the cookie in their environment."""
-    return [pid for pid, environment in _read_each("environ") if cookie.encode() in environment]
+    """Ids of living processes with the cookie in that variable. Elsewhere in an environment the same letters may stand by chance."""
+    name, wanted = f"{COOKIE}=".encode(), cookie.encode()
+    return [
+        pid
+        for pid, environment in _read_each("environ")
+        if wanted in environment and any(wanted in each for each in environment.split(b"\0") if each.startswith(name))
+    ]
 
 
 def _has_living(group: int) -> bool:
