@@ -554,3 +554,13 @@ def test_results_sent_once_more_after_a_failure_are_not_said_twice(words: list[s
     asyncio.run(talk())
     assert [request.messages for request in service.requests[1:]] == [service.requests[3].messages] * 3
     assert [len(message.results) for message in service.requests[3].messages] == [0, 0, 1, *([0] if words else [])]
+
+
+def test_an_added_answer_that_says_nothing_is_in_the_comprehensive_history_alone() -> None:
+    with Chat(service := provider("text: Yes.")) as chat:
+        for message in (dm.user("q"), dm.assistant(""), {"role": "model", "parts": []}):
+            chat.add_history(message)
+        assert texts(chat.get_history()) == [("user", "q"), ("assistant", ""), ("assistant", "")]
+        assert texts(chat.get_history(curated=True)) == [("user", "q")]
+        chat.send_message_sync("well?")
+    assert texts(service.requests[0].messages) == [("user", "q"), ("user", "well?")]

@@ -15,7 +15,7 @@ from dragoman.loop.merging import checked
 from dragoman.loop.session import VERSIONS
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Message, ToolResult, user
-from dragoman.values.parts import check_roles, curated
+from dragoman.values.parts import check_roles, curated, is_valid
 from dragoman.values.record import Started
 from dragoman.words import say
 
@@ -81,4 +81,6 @@ def add_messages(harness: Harness, messages: Iterable[Message]) -> None:
             continue
         if waiting := history.view.open_calls:
             raise InputError(say("loop.calls_without_results", calls=", ".join(f"{call.name} ({call.id})" for call in waiting)))
-        history.say(Message(message.role, said))
+        entry = history.say(Message(message.role, said))
+        if message.role == "assistant" and not is_valid(message):
+            history.reject(entry, "nothing was said")  # on the record, and never sent
