@@ -12,6 +12,7 @@ import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import EnumType
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,13 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def words_table(**kinds: Any) -> str:
     """What fields of these types may hold."""
-    rows = [(f"`{name}`", " ".join(f"`{each or repr(each)}`" for each in typing.get_args(kind))) for name, kind in kinds.items()]
+    rows = [(f"`{name}`", " ".join(f"`{each or repr(each)}`" for each in _words_of(kind))) for name, kind in kinds.items()]
     return table(("type", "one of"), rows)
+
+
+def _words_of(kind: Any) -> list[str]:
+    """Of a Literal, or of an enumeration of texts."""
+    return [each.value for each in kind] if isinstance(kind, EnumType) else list(typing.get_args(kind))
 
 
 def docstring(kind: Any) -> str:

@@ -129,6 +129,17 @@ def test_a_search_for_a_word_finds_the_page(word: str) -> None:
     assert word in CHINESE.read_text(encoding="utf-8")
 
 
+def test_a_page_of_each_row_speaks_of_a_name_of_it() -> None:
+    """Or of the class that the name belongs to. Pages for the terminal have the commands; those for Python stand beside them."""
+    silent = []
+    for row in ROWS:
+        pages = " ".join((ENGLISH.parent / link).read_text(encoding="utf-8") for link in re.findall(r"\(([^)#]+)", row.page))
+        words = {word for name in row.python for word in name.split(".")[-2:] if word[0].isupper() or name.endswith(word)}
+        if row.python and not any(re.search(rf"\b{re.escape(word)}\b", pages, re.IGNORECASE) for word in words):
+            silent.append((row.terms[0], row.python, row.page))
+    assert silent == []
+
+
 def test_every_name_is_there() -> None:
     missing = []
     for name in dict.fromkeys(name for row in ROWS for name in row.python):

@@ -35,6 +35,15 @@ def test_no_mark_on_a_page_is_without_its_part() -> None:
     assert {(page, mark) for page, mark in marked - known if mark not in OWN_SCRIPTS} == set()
 
 
+@pytest.mark.parametrize("page", ["events.md", "entries.md"])
+def test_every_type_of_words_is_told_with_its_words(page: str) -> None:
+    """An enumeration had an empty row."""
+    rows = [line for line in (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    (row,) = [row for row in rows if row.startswith("| `FinishReason` | ")]
+    assert row == f"| `FinishReason` | {' '.join(f'`{each}`' for each in dm.FinishReason)} |"
+    assert [row for row in rows if row.count("|") == 3 and row.endswith("| |")] == []
+
+
 def test_every_event_has_its_place() -> None:
     placed = [kind for kinds in events.GROUPS.values() for kind in kinds]
     assert len(placed) == len(set(placed))
