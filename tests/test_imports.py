@@ -229,6 +229,7 @@ LATER = {
     "text_tools.*": "only for models whose calls are written as text",
     "loop.background_commands": "only where a command was left in the background, or the session is resumed",
     "values.plain_settings": "only where settings are given in a plain form",
+    "tools.declared": "only where tools are declared as a service has them",
     "tools.given_schema": "only where a tool is given with its schema",
     "tools.ask_user": "only where there is somebody to ask",
     "tools.background": "only where a command is left in the background",

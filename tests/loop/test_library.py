@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -89,3 +90,36 @@ def test_the_sessions_of_a_folder_are_listed_and_resumed(tmp_path: Path) -> None
         assert len(agent.history.view.messages) >= 2
     with pytest.raises(dm.InputError, match=r"Store\.list\(\)"):
         dm.Agent(ScriptedProvider(""), session=dm.SessionOptions(tmp_path / "sessions", resume="20200101-000000-00000000"))
+
+
+DECLARED = {"name": "tides", "description": "When the tide is high.", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [DECLARED],
+        [{"functionDeclarations": [DECLARED]}],
+        {"functionDeclarations": [DECLARED]},
+        [{"type": "function", "function": DECLARED}],
+        [{"name": "tides", "description": DECLARED["description"], "input_schema": DECLARED["parameters"]}],
+    ],
+)
+def test_the_tools_of_a_request_may_be_declared_as_any_service_has_them(tools: Any) -> None:
+    spec = dm.ToolSpec.of("tides", "When the tide is high.", {"type": "object", "properties": {}})
+    assert dm.build_request("m", "When?", tools=tools).tools == (spec,)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"tools": [3]}, "this declares no tool: 3"),
+        ({"tools": "tides"}, "this declares no tool: 'tides'"),
+        ({"tools": [{"googleSearch": {}}]}, "'googleSearch' is the service's own search .*=Settings\\(search=True\\) for a single request"),
+        ({"system": {"parts": [{"text": "Be brief."}]}}, "system must be a text, not a dict"),
+        ({"settings": {"temperature": 0}}, "settings must be a dragoman.Settings, not a dict"),
+    ],
+)
+def test_what_no_request_can_hold_is_refused_in_words(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(dm.InputError, match=words):
+        dm.build_request("m", "When?", **given)

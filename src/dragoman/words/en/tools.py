@@ -11,7 +11,8 @@ TEXTS = {
     # --- registering tools
     "tools.unknown_builtin": "there is no built-in tool called {name!r}; choose from {known}",
     "tools.not_a_declaration": 'this declares no tool: {given}; write {{"name": …, "description": …, "parameters": {{…}}}}, or a ToolSpec',
-    "tools.search_is_no_tool": "{given} is the service's own search and no tool that is declared; write search='grounding' instead",
+    "tools.search_is_no_tool": "{given} is the service's own search and no tool that is declared; write search='grounding' instead, "
+    "or settings=Settings(search=True) for a single request",
     "tools.wrong_name": "invalid tool name {name!r}: use 1–64 letters, digits, _ or -, starting with a letter or _",
     "tools.name_taken": "there is already a tool called {name!r}; give it another name, or pass replace=True",
     "tools.parameters_not_json": "the parameters of tool {name!r} are not JSON: {reason}",

@@ -11,7 +11,8 @@ TEXTS = {
     # --- registering tools
     "tools.unknown_builtin": "没有叫 {name!r} 的内置工具；可选 {known}",
     "tools.not_a_declaration": '这不是工具声明：{given}；请写 {{"name": …, "description": …, "parameters": {{…}}}}，或使用 ToolSpec',
-    "tools.search_is_no_tool": "{given} 是服务自带的搜索，不是可以声明的工具；请改写为 search='grounding'",
+    "tools.search_is_no_tool": "{given} 是服务自带的搜索，不是可以声明的工具；请改写为 search='grounding'，"
+    "单个请求则用 settings=Settings(search=True)",
     "tools.wrong_name": "无效的工具名称 {name!r}：请用 1–64 个字母、数字、_ 或 -，以字母或 _ 开头",
     "tools.name_taken": "已有叫 {name!r} 的工具；请换个名称，或传入 replace=True",
     "tools.parameters_not_json": "工具 {name!r} 的参数不是 JSON：{reason}",
