@@ -105,7 +105,10 @@ def test_by_hand_whatever_the_schedule() -> None:
     assert agent.history.view.pruned == {"c0", "c1", "c2", "c3"}
 
 
-@pytest.mark.parametrize(("in_program", "remedy"), [(False, "agent.prune() leaves them out now"), (True, "/context prune does it now")])
+@pytest.mark.parametrize(
+    ("in_program", "remedy"),
+    [(False, "agent.prune() leaves them out now"), (True, "`dragoman context prune`, or /context prune in the conversation, does it now")],
+)
 def test_once_in_a_session_it_is_told_what_waits_and_how_it_goes_now(in_program: bool, remedy: str) -> None:
     """Outdated results that stay for the sake of a warm cache: a notice, when they make up a tenth of the request."""
     held = Conversation(ContextSettings())

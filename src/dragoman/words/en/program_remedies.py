@@ -8,7 +8,7 @@ TEXTS = {
     "shows them)",
     "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (`dragoman sessions list` shows them)",
     "loop.results_wait": "{results:outdated result is|outdated results are} left out of what the model sees {when}: {tokens:token|tokens}, "
-    "{percent} of the request (/context shows it, /context prune does it now)",
+    "{percent} of the request (`dragoman context` shows it; `dragoman context prune`, or /context prune in the conversation, does it now)",
     "loop.model_is_code": "this session used {model}, which is Python code to import; a session's file is not trusted with that: name the "
     "model yourself with -m",
     "sessions.none_here": "this folder has no session to resume yet; start a new one (`dragoman sessions list` shows all sessions)",
