@@ -61,6 +61,22 @@ def test_type_checkers_see_the_same_names_from_the_same_modules(name: str) -> No
     assert seen == module._EXPORTS | modules
 
 
+@pytest.mark.parametrize(
+    ("old", "name", "new"),
+    [
+        ("dragoman.base.words", "in_language", "dragoman.words"),
+        ("dragoman.tools.citations", "cite", "dragoman.tools.web.citations"),
+        ("dragoman.tools.links", "display_text", "dragoman.tools.web.links"),
+    ],
+)
+def test_what_pages_of_the_version_before_named_is_had_with_a_warning(old: str, name: str, new: str) -> None:
+    module = import_module(old)
+    with pytest.warns(DeprecationWarning, match=f"{old} is {new} from version 0.2 on"):
+        assert getattr(module, name) is getattr(import_module(new), name)
+    with pytest.raises(AttributeError):
+        _ = module.nonsense
+
+
 def test_there_are_few_names_at_the_top() -> None:
     assert len(dragoman._EXPORTS) <= 70
 
