@@ -23,7 +23,7 @@ from dragoman.conversation.commands import Command, commands_of, find_command, l
 from dragoman.conversation.events import Renderer, follow
 from dragoman.conversation.open_questions import OpenQuestions
 from dragoman.conversation.sending import SentEnd, SentText, TextAtWork
-from dragoman.conversation.spent_words import CostCount, was_broken_off
+from dragoman.conversation.spent_words import WithAgent, was_broken_off
 from dragoman.conversation.types import AskedQuestion, CommandPage, QuestionAnswer, ViewEvent
 from dragoman.conversation.view_log import ViewLog
 from dragoman.loop.agent import Agent
@@ -33,7 +33,6 @@ from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Tool
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.values.messages import Blob, Content, Effort, FileRef, Text, Thinking
-from dragoman.values.usage import Usage
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _log = logging.getLogger("dragoman.conversation")
 ENDING_S = 1.5
 
 
-class Conversation:
+class Conversation(WithAgent):
     """Made by `open`, ended by `close`. What it does is told by `watch`; nothing is shown anywhere else."""
 
     agent: Agent
@@ -56,7 +55,6 @@ class Conversation:
         self.questions = OpenQuestions(self.log.tell, self._block_of, self._find_tool, self._intend, self.cancel)
         self.notices: tuple[str, ...] = ()
         """What a person should know before the first prompt."""
-        self._spending = CostCount()
         self.runs = 0
         self.may_retry = False
         self.holds_session = holds_session
@@ -181,10 +179,6 @@ class Conversation:
         return self.agent.session_id
 
     @property
-    def model(self) -> str:
-        return f"{self.agent.provider.name}/{self.agent.model}"
-
-    @property
     def mode(self) -> Mode:
         return self.agent.approvals.mode
 
@@ -192,18 +186,6 @@ class Conversation:
     def effort(self) -> str:
         thinking = self.agent.settings.thinking
         return (thinking.effort or "") if thinking is not None else ""
-
-    @property
-    def usage(self) -> Usage:
-        return self._spending.of(self.agent).usage
-
-    @property
-    def cost_usd(self) -> float | None:
-        return self._spending.of(self.agent).cost_usd
-
-    @property
-    def cost_is_whole(self) -> bool:
-        return self._spending.of(self.agent).is_whole
 
     @property
     def blocks(self) -> tuple[ViewEvent, ...]:

@@ -48,6 +48,35 @@ class CostCount:
         return self._spent
 
 
+class WithAgent:
+    """What any conversation says of its agent: the model, and what it has cost so far."""
+
+    agent: Agent
+    _spending: CostCount | None = None
+
+    @property
+    def model(self) -> str:
+        return f"{self.agent.provider.name}/{self.agent.model}"
+
+    @property
+    def usage(self) -> Usage:
+        return self._spent.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self._spent.cost_usd
+
+    @property
+    def cost_is_whole(self) -> bool:
+        return self._spent.is_whole
+
+    @property
+    def _spent(self) -> SpentSoFar:
+        if self._spending is None:
+            self._spending = CostCount()
+        return self._spending.of(self.agent)
+
+
 def was_broken_off(agent: Agent) -> bool:
     """Whether the last run of a session did not come to its answer, because the program was killed, perhaps: /retry goes on with it."""
     if not agent.history.entries or agent.pending:

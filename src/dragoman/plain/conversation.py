@@ -19,7 +19,7 @@ from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
 from dragoman.conversation.questions import Questions
-from dragoman.conversation.spent_words import CostCount, was_broken_off
+from dragoman.conversation.spent_words import WithAgent, was_broken_off
 from dragoman.loop.run import Run
 from dragoman.plain.dialog import Dialog
 from dragoman.plain.line_keys import make_keyboard
@@ -32,7 +32,6 @@ from dragoman.sessions.store import FileStore
 from dragoman.values.calls import Intent
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
-from dragoman.values.usage import Usage
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -43,13 +42,11 @@ RECALLED_LINES = 60
 """How many lines of a resumed conversation are shown."""
 
 
-class PlainConversation:
+class PlainConversation(WithAgent):
     """One agent, one terminal. `run` returns the exit code once the user has left. `by_line` asks outside runs."""
 
     def __init__(self, setup: Setup, by_line: LineQuestions, screen: Screen, copy: Output | None = None) -> None:
         self.screen = screen
-        self._spending = CostCount()
-        """Whether the price of every run is known."""
         self.runs = 0
         self.may_retry = False
         self.setup = setup
@@ -82,22 +79,6 @@ class PlainConversation:
             finally:
                 self._keyboard.close()
                 self._close()
-
-    @property
-    def model(self) -> str:
-        return f"{self.agent.provider.name}/{self.agent.model}"
-
-    @property
-    def usage(self) -> Usage:
-        return self._spending.of(self.agent).usage
-
-    @property
-    def cost_usd(self) -> float | None:
-        return self._spending.of(self.agent).cost_usd
-
-    @property
-    def cost_is_whole(self) -> bool:
-        return self._spending.of(self.agent).is_whole
 
     async def _open_agent(self, setup: Setup) -> None:
         opened = await open_agent(setup, ask=self._questions.ask, ask_user=self._questions.ask_user, opens_ports=True, takes_another=True)

@@ -16,7 +16,7 @@ from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
 from dragoman.conversation.command_pages import menu_rows
 from dragoman.conversation.questions import Intend, Questions
-from dragoman.conversation.spent_words import CostCount, was_broken_off
+from dragoman.conversation.spent_words import WithAgent, was_broken_off
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
@@ -54,7 +54,6 @@ from dragoman.values.calls import Intent, Tool
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import ToolCall
 from dragoman.values.record import Titled
-from dragoman.values.usage import Usage
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -65,14 +64,13 @@ _DRAFT_ROWS = 3
 """Of what is written in the prompt, while a question is open."""
 
 
-class LiveConversation:
-    """One agent, one terminal. `run` returns the exit code once the user has left. Implements cli.commands.Talk."""
+class LiveConversation(WithAgent):
+    """One agent, one terminal. `run` returns the exit code once the user has left. Implements tui.talk.LiveTalk."""
 
     def __init__(self, setup: Setup, first: FirstFrame, *, is_to_pick: bool = False) -> None:
         self.setup = setup
         self.runs = 0
         self.may_retry = False
-        self._spending = CostCount()
         self._beside: set[asyncio.Task[None]] = set()
         self._facts = StatusFacts()
         self._first = first
@@ -123,22 +121,6 @@ class LiveConversation:
         self._listening = Listening(self.loop, first.reader, self._keys.press, self.canvas, self.leave)
         self._left: asyncio.Future[int] | None = None
         self._elsewhere = FromElsewhere(self._prompt, self.edit, self.screen, self._hint, lambda: self.agent.directories)
-
-    @property
-    def model(self) -> str:
-        return f"{self.agent.provider.name}/{self.agent.model}"
-
-    @property
-    def usage(self) -> Usage:
-        return self._spending.of(self.agent).usage
-
-    @property
-    def cost_usd(self) -> float | None:
-        return self._spending.of(self.agent).cost_usd
-
-    @property
-    def cost_is_whole(self) -> bool:
-        return self._spending.of(self.agent).is_whole
 
     @property
     def last_answer(self) -> str:
