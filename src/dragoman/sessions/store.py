@@ -4,6 +4,7 @@ speed. What it has in common with other stores is in `stores.py`."""
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -64,7 +65,28 @@ class StoredSession(msgspec.Struct, frozen=True):
     """The file in which it notes where it makes temporary files: see `leftovers.py`."""
 
 
-class FileStore:
+class NamesSessions(ABC):
+    """A store that names its sessions as ours do."""
+
+    @abstractmethod
+    def ids(self) -> Sequence[str]:
+        """The id of every session, of all workspaces."""
+
+    def new_id(self) -> str:
+        """For a session to be made. The short ids of the others stay as they are."""
+        return new_session_id(self.ids())
+
+    def short_ids(self, session_ids: Iterable[str]) -> Mapping[str, str]:
+        """What these sessions are called on the screen: each by a beginning of its random part that no other session has."""
+        from dragoman.sessions.finding import short_ids_of
+
+        return short_ids_of(session_ids, self.ids())
+
+    def short_id(self, session_id: str) -> str:
+        return self.short_ids([session_id])[session_id]
+
+
+class FileStore(NamesSessions):
     """Sessions under one folder, which need not exist yet. Methods that take a session accept its id, or its path in this folder."""
 
     def __init__(self, root: Folder) -> None:
@@ -104,19 +126,6 @@ class FileStore:
     def ids(self) -> list[str]:
         """The id of every session, of all workspaces. No log is read."""
         return list(map(session_id_of, log_paths(self.root)))
-
-    def new_id(self) -> str:
-        """For a session to be made. The short ids of the others stay as they are."""
-        return new_session_id(self.ids())
-
-    def short_ids(self, session_ids: Iterable[str]) -> Mapping[str, str]:
-        """What these sessions are called on the screen: each by a beginning of its random part that no other session has."""
-        from dragoman.sessions.finding import short_ids_of
-
-        return short_ids_of(session_ids, self.ids())
-
-    def short_id(self, session_id: str) -> str:
-        return self.short_ids([session_id])[session_id]
 
     # --- one session
 

@@ -7,14 +7,14 @@ somebody lists or searches, as the index of the store in files is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.base import late_types
 from dragoman.base.clock import now_ms
-from dragoman.base.ids import is_session_id, new_session_id
+from dragoman.base.ids import is_session_id
 from dragoman.sessions.log import LoadedLog, encode_line, read_rows
 from dragoman.sessions.projects import OUTPUTS, WRITING, check_key, check_path, log_name, project_hash, project_name, quote_typed
 from dragoman.sessions.sqlite.blobs import SqliteBlobs
@@ -22,7 +22,7 @@ from dragoman.sessions.sqlite.database import database_at
 from dragoman.sessions.sqlite.journal import SqliteJournal, add_lines, add_session, find_row, read_lines_of
 from dragoman.sessions.sqlite.lock import SessionLock, sweep
 from dragoman.sessions.sqlite.opening import refusal
-from dragoman.sessions.store import StoredSession
+from dragoman.sessions.store import NamesSessions, StoredSession
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Entry, Started
 from dragoman.words import say
@@ -43,7 +43,7 @@ else:
 Folder = str | os.PathLike[str]
 
 
-class SqliteStore:
+class SqliteStore(NamesSessions):
     """Sessions in one file, which need not exist yet, nor its folder. Methods that take a session accept its id, or its path here.
 
     Beside the file are those of SQLite (`-wal`, `-shm`), and a folder `-files` for what has to be files: long tool output, and locks.
@@ -80,19 +80,6 @@ class SqliteStore:
             return []
         with database.reading() as connection:
             return [session_id for (session_id,) in connection.execute("SELECT session_id FROM sessions")]
-
-    def new_id(self) -> str:
-        """For a session to be made. The short ids of the others stay as they are."""
-        return new_session_id(self.ids())
-
-    def short_ids(self, session_ids: Iterable[str]) -> Mapping[str, str]:
-        """What these sessions are called on the screen: each by a beginning of its random part that no other session has."""
-        from dragoman.sessions.finding import short_ids_of
-
-        return short_ids_of(session_ids, self.ids())
-
-    def short_id(self, session_id: str) -> str:
-        return self.short_ids([session_id])[session_id]
 
     # --- one session
 
