@@ -75,7 +75,7 @@ def memory_of_plugins(setup: Setup) -> list[tuple[str, str]]:
 
 def excluded_tools(setup: Setup) -> list[str]:
     """Our names of the tools that settings and extensions of gemini-cli take away. Of a tool for which they name commands, rules refuse
-    those (other_rules.py)."""
+    those (foreign/rules.py)."""
     names = [excluded_tool(written) for plugin in plugins_of(setup).found for written in plugin.excluded_tools]
     gone = missing_tools(folders_of(setup)) if setup.config.other_rules.gemini else []
     return [*gone, *(GEMINI_TOOLS.get(name, name) for name in names if name)]

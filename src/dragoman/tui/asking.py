@@ -87,7 +87,7 @@ def answer_row(answers: Answers[Key | Paste], *, is_kept: bool, has_draft: bool)
 
 
 class LiveDialog:
-    """Implements cli.approval.Asking. `press` gets the keys while a question is open; `write` takes those that belong to the prompt."""
+    """Implements conversation.questions.Asking. `press` gets the keys while a question is open; `write` those that belong to the prompt."""
 
     def __init__(
         self,

@@ -45,11 +45,6 @@ def commands_in(text: str, env: Mapping[str, str], own_folder: str = "") -> list
     return found
 
 
-def fill_variables(word: str, env: Mapping[str, str]) -> str:
-    """With the values of the variables that are known; others stay as they are."""
-    return _fill(word, env)
-
-
 def _words(text: str) -> list[str]:
     """Of a very long script the rest counts as plain words: reading it as a shell does takes seconds for a megabyte."""
     words = _lex(text[:MAX_CHARS])

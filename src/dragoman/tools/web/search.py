@@ -56,7 +56,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 Search = Callable[[str], Awaitable[SearchResult]]
-"""Answers a query from the web. Raises DragomanError. Implemented in `search_backends.py`."""
+"""Answers a query from the web. Raises DragomanError. Implemented in `backends.py`."""
 
 
 class WebSearch:
