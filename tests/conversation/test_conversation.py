@@ -292,6 +292,47 @@ def test_a_command_that_takes_long_does_not_stop_other_conversations(tmp_path: P
     play(scene)
 
 
+def test_a_command_beside_a_run_that_breaks_has_a_page_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(talk: Any, rest: str) -> str:
+        raise RuntimeError("out of ink")
+
+    monkeypatch.setattr("dragoman.conversation.slash.function_of", lambda command: broken)
+
+    async def scene() -> None:
+        async with talk(tmp_path, f"{WRITE}\n---\ntext: Done.") as (conversation, _):
+            seen = Watcher(conversation)
+            sent = conversation.send("Write it")
+            asked = await seen.question()
+            async with asyncio.timeout(60):
+                page = await conversation.run_command("/usage")
+            assert page.failed
+            assert "RuntimeError: out of ink" in page.text
+            conversation.answer(QuestionAnswer(asked["id"], "y"))
+            assert (await sent.ended).how == "done"
+
+    play(scene)
+
+
+def test_who_waits_for_a_command_beside_a_run_is_told_when_the_conversation_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+    monkeypatch.setattr("dragoman.conversation.subcommand._call", lambda options: str(released.wait(60)))
+    monkeypatch.setattr("dragoman.conversation.conversation.ENDING_S", 0.05)
+
+    async def scene() -> None:
+        async with talk(tmp_path, f"{WRITE}\n---\ntext: Done.") as (conversation, _):
+            seen = Watcher(conversation)
+            conversation.send("Write it")
+            await seen.question()
+            sent = conversation.send("/approvals list")
+            await conversation.close()
+            assert (await sent.ended).how == "cancelled"
+            released.set()
+
+    play(scene)
+
+
 @pytest.mark.parametrize("line", ["/sessions show nosuchsession", "/models fly", "/context --at 7000", "/config --at 3", "/rename"])
 def test_a_command_that_could_not_be_carried_out_says_so_as_data(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:

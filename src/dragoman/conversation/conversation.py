@@ -24,6 +24,7 @@ from dragoman.conversation.events import Renderer, follow
 from dragoman.conversation.open_questions import OpenQuestions
 from dragoman.conversation.sending import SentEnd, SentText, TextAtWork
 from dragoman.conversation.spent_words import WithAgent, was_broken_off
+from dragoman.conversation.talk import close_in_time
 from dragoman.conversation.types import AskedQuestion, CommandPage, QuestionAnswer, ViewEvent
 from dragoman.conversation.view_log import ViewLog
 from dragoman.loop.agent import Agent
@@ -127,9 +128,11 @@ class Conversation(WithAgent):
         for work in self._take_queue():
             work.end(SentEnd("taken_back"))
         self.cancel()
-        if self._task is not None and not self._task.done():
+        if under_way := {*self._beside, *([self._task] if self._task is not None else [])}:
             with suppress(asyncio.CancelledError):
-                await asyncio.wait([self._task], timeout=ENDING_S)
+                await asyncio.wait(under_way, timeout=ENDING_S)
+        for task in self._beside:
+            task.cancel()
         await close_agent(self.agent)
         self.log.close()
 
@@ -230,7 +233,7 @@ class Conversation(WithAgent):
             self._run.steer(text.removeprefix("/") if text.startswith("//") else text, self._expand_steer)
             work.end(SentEnd("steered"))
         elif is_command and self.is_busy and self._may_run_now(text):
-            self._start_beside(self._run_command(work))
+            self._start_beside(self._carry_out_beside(work))
         else:
             self._queue.append(work)
             self._go_on()
@@ -317,7 +320,7 @@ class Conversation(WithAgent):
         before = self.agent.provider
         self.agent.change_model(connect_model(self.setup, self.agent.blobs, name))
         if not self.is_busy:
-            self._start_beside(_close_in_time(before.aclose()))
+            self._start_beside(close_in_time(before.aclose()))
         self.show_record()
 
     def set_title(self, title: str) -> None:
@@ -349,10 +352,20 @@ class Conversation(WithAgent):
         except DragomanError as error:
             self._tell_failure(error, work)
         except Exception as error:  # a fault of our own must not end the conversation in silence
-            _log.exception("a prompt could not be carried out")
-            self._tell_failure(InputError(say("conversation.fault", reason=f"{type(error).__name__}: {error}")), work)
+            self._tell_failure(InputError(_fault_words(error)), work)
         finally:
             self._run = self._work = None
+            work.end(SentEnd("cancelled"))
+
+    async def _carry_out_beside(self, work: TextAtWork) -> None:
+        """A command during a run, which goes on whatever becomes of it."""
+        try:
+            await self._run_command(work)
+        except Exception as error:  # whoever waits for its page gets one
+            page = CommandPage(work.sent.text, str(_fault_words(error)), failed=True)
+            self._tell_page(page, work)
+            work.end(SentEnd("failed", page=page, error=page.text))
+        finally:
             work.end(SentEnd("cancelled"))
 
     async def _run_command(self, work: TextAtWork) -> bool:
@@ -369,7 +382,7 @@ class Conversation(WithAgent):
                 return False
         page = await talk.carry_out(commands)
         self.show_record()
-        self.log.tell(ViewEvent(0, "notice", f"page-{work.sent.id}", page.text, data=_page_data(page), passing=True))
+        self._tell_page(page, work)
         if talk.begins:
             await self._run_prompt(talk.prompt, work, talk.invocation)
         work.end(SentEnd("answered", page=page))
@@ -429,6 +442,9 @@ class Conversation(WithAgent):
         if items or (before is not None and before.data["items"]):
             self.log.tell(ViewEvent(0, "status", "waiting", data={"items": items}))
 
+    def _tell_page(self, page: CommandPage, work: TextAtWork) -> None:
+        self.log.tell(ViewEvent(0, "notice", f"page-{work.sent.id}", page.text, data=page.data, passing=True))
+
     def _tell_notice(self, text: str) -> None:
         self._tell_beside(text, "info")
 
@@ -481,11 +497,6 @@ class Conversation(WithAgent):
 _OF_A_TERMINAL = {"quit"}
 
 
-def _page_data(page: CommandPage) -> dict[str, Any]:
-    return {"about": "command", "line": page.title, "notices": list(page.notices), "failed": page.failed}
-
-
-async def _close_in_time(closing: Coroutine[Any, Any, None]) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(1.0):
-            await closing
+def _fault_words(error: Exception) -> str:
+    _log.error("a prompt or command could not be carried out", exc_info=error)
+    return say("conversation.fault", reason=f"{type(error).__name__}: {error}")

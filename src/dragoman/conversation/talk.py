@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dragoman.app.opening import CLOSING_S
 from dragoman.app.setup import Setup
 from dragoman.conversation.style import Style
 from dragoman.loop.agent import Agent
@@ -13,6 +16,13 @@ from dragoman.values.usage import Usage
 
 if TYPE_CHECKING:
     from dragoman.app.slash_commands import Invocation
+
+
+async def close_in_time(closing: Coroutine[Any, Any, None]) -> None:
+    """Close what a conversation does not use any more, such as the model before; what takes longer is left alone."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSING_S):
+            await closing
 
 
 class Printing(Protocol):

@@ -91,3 +91,8 @@ class CommandPage(msgspec.Struct, frozen=True, omit_defaults=True):
     notices: tuple[str, ...] = ()
     failed: bool = False
     """The text says why it could not be carried out."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the event says that shows it."""
+        return {"about": "command", "line": self.title, "notices": list(self.notices), "failed": self.failed}

@@ -12,7 +12,7 @@ from dragoman import __version__
 from dragoman.app.asking import LineQuestions
 from dragoman.app.connecting import connect_model
 from dragoman.app.console import Messages
-from dragoman.app.opening import CLOSING_S, close_agent, end_tasks, new_loop, open_agent, tidy_sessions
+from dragoman.app.opening import close_agent, end_tasks, new_loop, open_agent, tidy_sessions
 from dragoman.app.output import Output
 from dragoman.app.prompts import expand_prompt, names_something
 from dragoman.app.setup import Setup
@@ -20,6 +20,7 @@ from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
 from dragoman.conversation.questions import Questions
 from dragoman.conversation.spent_words import WithAgent, was_broken_off
+from dragoman.conversation.talk import close_in_time
 from dragoman.loop.run import Run
 from dragoman.plain.dialog import Dialog
 from dragoman.plain.line_keys import make_keyboard
@@ -276,7 +277,7 @@ class PlainConversation(WithAgent):
         except DragomanError as error:
             self.screen.message(say("run_failed", message=error), "red")
             return
-        self._loop.run_until_complete(_close_in_time(before.aclose()))
+        self._loop.run_until_complete(close_in_time(before.aclose()))
         self.screen.message(say("model_is_now", model=self.model))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -325,11 +326,3 @@ class PlainConversation(WithAgent):
         session_id = self.agent.session_id
         if session_id in self.store.ids() and not self.screen.gone:
             self.screen.message(say("come_back", id=self.store.short_id(session_id)), "dim")
-
-
-async def _close_in_time(closing: Any) -> None:
-    try:
-        async with asyncio.timeout(CLOSING_S):
-            await closing
-    except TimeoutError:
-        pass
