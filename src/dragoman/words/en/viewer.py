@@ -135,6 +135,7 @@ TEXTS = {
     "viewer.page_items_head": "{model}: about {tokens:token|tokens}, {percent}% of {window}. Sizes and costs of items are estimates.",
     "viewer.page_kind": "kind",
     "viewer.page_kind_answer": "answer",
+    "viewer.page_kind_attached": "attached",
     "viewer.page_kind_call": "call",
     "viewer.page_kind_environment": "surroundings",
     "viewer.page_kind_memory": "memory file",

@@ -134,6 +134,7 @@ TEXTS = {
     "viewer.page_items_head": "{model}：约 {tokens:,} 个 token，占 {window} 的 {percent}%。各项的大小和费用为估计值。",
     "viewer.page_kind": "类型",
     "viewer.page_kind_answer": "回答",
+    "viewer.page_kind_attached": "随附",
     "viewer.page_kind_call": "调用",
     "viewer.page_kind_environment": "环境",
     "viewer.page_kind_memory": "记忆文件",
