@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -29,7 +29,7 @@ from dragoman.tools.todo import TodoList
 from dragoman.values.calls import Allow, Deny, Intent, Later
 from dragoman.values.events import Retrying, TextDelta, ThoughtDelta, TurnEvent, TurnFinished
 from dragoman.values.messages import FinishReason, Text, Thought, ToolCall, user
-from dragoman.values.record import Entry, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import Entry, Said, ToolFinished, Unknown, decode_entry, encode_entry
 from property.test_fold import lived
 from scenarios.workshop import PlainTool, agent_for, failing, no_wait, play, writer
 
@@ -96,6 +96,28 @@ def test_a_generated_session_is_shown_alike_as_it_grows_and_afterwards(data: st.
     assert shown(told) == opened(entries)
     assert [event.seq for event in told] == list(range(1, len(told) + 1))
     assert as_text(entries).count("\n") >= len(read_transcript(entries).steps)
+
+
+EXAMPLES = {kind: [each for log in LOGS for each in read_log(log).entries if isinstance(each, kind)] for kind in get_args(Entry)}
+"""Entries of every kind, as recorded sessions have them."""
+
+
+def renumbered(entry: Entry, seq: int) -> Entry:
+    if isinstance(entry, Unknown):
+        return msgspec.structs.replace(entry, seq=seq, json=json.dumps(json.loads(entry.json) | {"seq": seq}))
+    return msgspec.structs.replace(entry, seq=seq)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), size=st.integers(1, 7))
+def test_a_session_with_entries_of_every_kind_anywhere_is_shown_alike(data: st.DataObject, size: int) -> None:
+    """Also where what they are about is not there: a log may be damaged, or of a later version."""
+    entries = [*lived(data).history.entries]
+    for kind in data.draw(st.lists(st.sampled_from(list(EXAMPLES)), max_size=8)):
+        entries.insert(data.draw(st.integers(0, len(entries))), data.draw(st.sampled_from(EXAMPLES[kind])))
+    entries = [renumbered(entry, number) for number, entry in enumerate(entries, 1)]
+    assert shown(watched(entries, size=size)) == opened(entries)
+    assert as_text(entries)
 
 
 @settings(max_examples=40)
