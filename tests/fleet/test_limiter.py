@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.fleet.limiter import BLOCK_REQUESTS, LEASE_S, Ask, Known, LocalLimiter, RefusalNews
+from dragoman.fleet.limiter import BLOCK_REQUESTS, LEASE_S, Ask, Known, LocalLimiter, RefusalNews, SpendingNews
 
 MODEL = "anthropic/x"
 
@@ -127,6 +127,17 @@ def test_a_budget_is_leased_request_by_request_and_ends() -> None:
     limiter.end("a", 0.2)
     assert limiter.is_spent
     assert abs(limiter.spent_usd - 1.0) < 1e-9
+
+
+def test_what_was_answered_counts_before_its_worker_asks_again() -> None:
+    """Its check may take an hour, and there may be nothing more to ask."""
+    limiter = LocalLimiter(budget_usd=1.0, clock=Time())
+    limiter.lease(ask("a", usd=0.1))
+    limiter.spent(SpendingNews("a", 1.0))
+    assert limiter.lease(ask("b")).is_spent
+    limiter.end("a", 1.0)
+    limiter.spent(SpendingNews("a", 1.0))  # it came late
+    assert limiter.spent_usd == 1.0
 
 
 def test_what_the_worker_knows_of_an_old_service_does_not_slow_another() -> None:

@@ -77,6 +77,13 @@ def test_a_limiter_that_was_lost_learns_what_was_spent_from_the_supervisor_and_f
     assert ask(limiter, "a.1.1", usd=0.5).is_spent, "0.4 ended, 0.2 and 0.5 under way"
 
 
+def test_what_nodes_tell_counts_before_anybody_asks_again() -> None:
+    limiter = SharedLimiter(1.0)
+    assert ask(limiter, "a.1.1").requests > 0
+    asyncio.run(limiter.note("a.1.1", "/out", b'{"requests":1,"usd":1.0}'))
+    assert ask(limiter, "b.1.1").is_spent
+
+
 def test_what_was_under_way_is_known_until_the_supervisor_says_that_it_has_ended() -> None:
     limiter = SharedLimiter(None)
     asyncio.run(limiter.note("a.1.1", "/out", b'{"requests":1}'))

@@ -19,6 +19,7 @@ from ray.cluster_utils import Cluster
 
 from dragoman.testing import Loopback
 from dragoman.testing.script import Script
+from program import heed_signals
 
 KEY = "sk-test-ray-0123456789abcdef"
 MODEL = "anthropic/claude-opus-5"
@@ -94,7 +95,9 @@ class RayPlace:
         command = [sys.executable, "-m", "dragoman", "fleet", *words, *place]
         env = self.env | {"RAY_ADDRESS": self.cluster.address}
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=self.folder, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command, cwd=self.folder, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True, preexec_fn=heed_signals
+        )
 
     def run(self, *words: str, on: str = "ray") -> str:
         return ended(self.start(*words, on=on))

@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from dragoman.fleet.limiter import Ask, FleetLimiter, Known, Lease, RefusalNews
+from dragoman.fleet.limiter import Ask, FleetLimiter, Known, Lease, RefusalNews, SpendingNews
 from dragoman.fleet.result import SPENT_FILE, AttemptSpending
 from dragoman.loop.charging import price_of
 from dragoman.providers.pace import estimated_tokens
@@ -72,6 +72,8 @@ class AttemptMeter:
             output=before.output + usage.output_tokens,
             usd=None if usd is None or before.usd is None else before.usd + usd,
         )
+        if self._limiter is not None and usd:
+            self._limiter.spent(SpendingNews(self._holder, self.spent.usd or 0.0))
 
     async def refuse(self, provider: Provider, model: str, error: RateLimited) -> None:
         """The service said 429: the lease is void, and all others are told."""

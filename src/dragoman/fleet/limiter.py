@@ -59,6 +59,13 @@ class RefusalNews(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"
     retry_after_s: float = 0.0
 
 
+class SpendingNews(msgspec.Struct, frozen=True, tag="spent"):
+    """A worker's news: a request was answered, and so much is spent by now. Its next question may come late, or never."""
+
+    holder: str
+    usd: float
+
+
 class Lease(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer: so many requests may be sent, after so long."""
 
@@ -72,11 +79,13 @@ class Lease(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FleetLimiter(Protocol):
-    """What workers ask. Both may be called by any number of workers at once, and survive the loss of what they ask."""
+    """What workers ask and tell. Any number of them may do so at once, and survive the loss of what they ask."""
 
     async def lease(self, ask: Ask) -> Lease: ...
 
     async def refuse(self, refused: RefusalNews) -> None: ...
+
+    def spent(self, news: SpendingNews) -> None: ...
 
 
 class _ServiceRate:
@@ -98,7 +107,7 @@ class _ServiceRate:
 
 
 class LocalLimiter:
-    """The limiter itself: a state and a clock, without input or output. Its methods are `FleetLimiter`'s, not async."""
+    """The limiter itself: a state and a clock, without input or output. Its methods are `FleetLimiter`'s, none of them async."""
 
     def __init__(self, budget_usd: float | None = None, spent_usd: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
         """`spent_usd`: by attempts that have ended."""
@@ -128,6 +137,11 @@ class LocalLimiter:
         self._ended_usd += usd
         for lane in self._lanes.values():
             lane.holders.pop(holder, None)
+
+    def spent(self, news: SpendingNews) -> None:
+        """A request of somebody who is under way was answered."""
+        if (before := self._spending.get(news.holder)) is not None:
+            self._spending[news.holder] = max(news.usd, before)
 
     def restate(self, ended_usd: float, live: Mapping[str, float]) -> None:
         """Take over what another limiter knows, as a part of it: what has ended, and who is under way and has spent at least so much."""

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from dragoman.fleet.limiter import Ask, FleetLimiter, Lease, LocalLimiter, RefusalNews
+from dragoman.fleet.limiter import Ask, FleetLimiter, Lease, LocalLimiter, RefusalNews, SpendingNews
 
 VARIABLE = "DRAGOMAN_FLEET_LIMITER"
 MOST_LINE = 64_000
-_decoder = msgspec.json.Decoder(Ask | RefusalNews)
+_decoder = msgspec.json.Decoder(Ask | RefusalNews | SpendingNews)
 _encoder = msgspec.json.Encoder()
 
 
@@ -51,6 +51,8 @@ class LimiterServer:
                     case RefusalNews() as refused:
                         if (refusal := self._limiter.refuse(refused)) is not None:
                             await refusal
+                    case SpendingNews() as news:
+                        self._limiter.spent(news)
         except (OSError, ValueError):  # the worker is gone, or is none of ours
             pass
         finally:
@@ -94,7 +96,10 @@ class LimiterClient:
     async def refuse(self, refused: RefusalNews) -> None:
         self._send(refused)
 
-    def _send(self, message: Ask | RefusalNews) -> None:
+    def spent(self, news: SpendingNews) -> None:
+        self._send(news)
+
+    def _send(self, message: Ask | RefusalNews | SpendingNews) -> None:
         assert self._writer is not None
         self._writer.write(_encoder.encode(message) + b"\n")
 

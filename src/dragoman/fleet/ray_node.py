@@ -19,11 +19,11 @@ from dragoman import __version__
 from dragoman.base.found_files import read_found
 from dragoman.base.places import find_places
 from dragoman.base.private import make_directory
-from dragoman.fleet.limiter import Ask, Lease, LocalLimiter, RefusalNews
+from dragoman.fleet.limiter import Ask, Lease, LocalLimiter, RefusalNews, SpendingNews
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
 from dragoman.fleet.placement import LOG_FILE, AttemptOrder, LocalPool
 from dragoman.fleet.ray_tree import unpack_tree
-from dragoman.fleet.result import RESULT_FILE, SPENT_FILE, TASK_FILE, read_result
+from dragoman.fleet.result import RESULT_FILE, SPENT_FILE, TASK_FILE, AttemptSpending, read_result
 from dragoman.fleet.task import ARCHIVES, Task
 from dragoman.policy.sandbox.cache_removal import remove_tree
 
@@ -181,6 +181,9 @@ class Relay:
     async def refuse(self, refused: RefusalNews) -> None:
         await self._limiter.refuse.remote(msgspec.json.encode(msgspec.structs.replace(refused, holder=self._order.holder)))
 
+    def spent(self, news: SpendingNews) -> None:
+        self.tell()
+
     async def keep_telling(self) -> None:
         while True:
             await asyncio.sleep(TELL_S)
@@ -218,6 +221,8 @@ class SharedLimiter:
 
     async def note(self, holder: str, out: str, line: bytes) -> None:
         self._spent[holder] = (out, line)
+        with suppress(msgspec.MsgspecError):
+            self._limiter.spent(SpendingNews(holder, msgspec.json.decode(line, type=AttemptSpending).usd or 0.0))
 
     async def sync(self, ended_usd: float, live: dict[str, float], gone: list[str]) -> dict[str, tuple[str, bytes]]:
         """Take over what the supervisor knows: what has ended, who is under way and has spent how much, who was given up. Returns what

@@ -240,6 +240,7 @@ class RayPlacement:
         del tree
         try:
             left = await ref
+            await asyncio.to_thread(_keep, order, left)
         except asyncio.CancelledError:
             await self._stop(ref)
             raise
@@ -250,9 +251,8 @@ class RayPlacement:
             with suppress(Exception):
                 await self._sync()
             return WorkerEnd(-signal.SIGKILL, f"Ray: {type(error).__name__}", is_place_lost=type(error).__name__ in PLACE_ERRORS)
-        finally:
+        finally:  # from here the supervisor counts what it has spent, before anything else is done
             self._live.pop(order.holder, None)
-        await asyncio.to_thread(_keep, order, left)
         return WorkerEnd(0)
 
     async def _stop(self, ref: Any) -> None:
