@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import socket
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 
 from dragoman.fleet.limiter import Ask, Lease
 from dragoman.fleet.ray_node import SharedLimiter
+from dragoman.fleet.ray_placement import require_answer
 from dragoman.fleet.ray_tree import digest_of, pack_tree, unpack_tree
+from dragoman.values.errors import InputError
 from fleet.fleets import run_fleet, task, write_tasks
 from program import Place, Service
 
@@ -90,6 +93,17 @@ def test_what_was_under_way_is_known_until_the_supervisor_says_that_it_has_ended
     assert asyncio.run(limiter.sync(0.0, {"a.1.1": 0.0}, [])) == {"a.1.1": ("/out", b'{"requests":1}')}
     assert asyncio.run(limiter.sync(0.1, {}, [])) == {}
     assert asyncio.run(limiter.all_spent()) == {}
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_an_address_where_nobody_answers_is_found_at_once(scheme: str) -> None:
+    """Ray itself tries for many minutes, and hears no Ctrl-C meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"{scheme}127.0.0.1:{server.getsockname()[1]}"
+        require_answer(address)
+    with pytest.raises(InputError, match=r"no Ray cluster can be reached at .*refused"):
+        require_answer(address)
+    require_answer("auto")
 
 
 def test_where_ray_is_not_installed_that_is_said_before_anything_starts(place: Place, serve: Callable[..., Service]) -> None:

@@ -90,10 +90,10 @@ class RayPlace:
         ]
         (self.folder / f"{name}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
 
-    def start(self, *words: str, on: str = "ray") -> subprocess.Popen[str]:
+    def start(self, *words: str, on: str = "ray", env: dict[str, str] | None = None) -> subprocess.Popen[str]:
         place = ["--on", on] if on else []
         command = [sys.executable, "-m", "dragoman", "fleet", *words, *place]
-        env = self.env | {"RAY_ADDRESS": self.cluster.address}
+        env = self.env | {"RAY_ADDRESS": self.cluster.address} | (env or {})
         pipe = subprocess.PIPE
         return subprocess.Popen(
             command, cwd=self.folder, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True, preexec_fn=heed_signals

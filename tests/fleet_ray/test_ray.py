@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -190,10 +191,24 @@ def commands() -> list[str]:
     return found
 
 
-def test_a_cluster_that_is_not_there_is_told_before_anything_starts(place: RayPlace) -> None:
+@pytest.mark.parametrize(("on", "env"), [("ray://127.0.0.1:9", {}), ("ray", {"RAY_ADDRESS": "127.0.0.1:9"})])
+def test_a_cluster_that_is_not_there_is_told_before_anything_starts(place: RayPlace, on: str, env: dict[str, str]) -> None:
     place.write_tasks("nowhere", 1)
-    process = place.start("run", "nowhere.jsonl", "--model", MODEL, on="ray://127.0.0.1:9")
+    process = place.start("run", "nowhere.jsonl", "--model", MODEL, on=on, env=env)
     _, complained = process.communicate(timeout=300)
     assert process.returncode == 42
     assert "no Ray cluster can be reached" in complained
+    assert len(complained.splitlines()) == 1
     assert not place.files("nowhere").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cluster_that_never_answers_does_not_keep_the_program(place: RayPlace, number: signal.Signals) -> None:
+    place.write_tasks("silent", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        process = place.start("run", "silent.jsonl", "--model", MODEL, env={"RAY_ADDRESS": address})
+        silent.accept()
+        process.send_signal(number)
+        process.communicate(timeout=120)
+    assert process.returncode == 128 + number

@@ -192,11 +192,11 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     pool = _placement(options, fleet, env, limiter)
     onlooker = onlooker_for(fleet, limiter, no_color=options.no_color)
     supervisor = FleetSupervisor(fleet, pool, limiter, journal, onlooker)
+    await pool.open()  # before anything else: where there is none, nothing has happened
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it: the terminal may go, and the fleet goes on
             loop.add_signal_handler(number, supervisor.stop)
-    await pool.open()  # before anything else: where there is none, nothing has happened
     try:
         supervisor.recover()
         if options.budget_usd is not None:

@@ -11,7 +11,10 @@ import asyncio
 import logging
 import os
 import signal
+import socket
+import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -41,6 +44,7 @@ SYNC_S = 0.5
 """How often supervisor and limiter tell each other what they know."""
 PLACE_ERRORS = ("NodeDiedError", "LocalRayletDiedError", "ActorDiedError", "ActorUnavailableError", "ObjectLostError", "OwnerDiedError")
 """What Ray raises where a machine or its raylet went, and not the one process that a task ran in."""
+ANSWER_S = 10.0
 STOPPING_S = GRACE_S + HANGING_S + 4.0
 MOST_CONFIG_BYTES = 1_000_000
 MOST_ARCHIVE_BYTES = 4_000_000_000
@@ -95,8 +99,8 @@ class RayPlacement:
     # --- the cluster
 
     async def open(self) -> None:
-        # In a thread: where it is the main one, Ray takes SIGTERM for itself.
-        await asyncio.to_thread(self._connect)
+        # In a thread: where it is the main one, Ray takes SIGTERM for itself. One that nobody waits for: Ray may never give up.
+        await _in_thread_of_its_own(self._connect)
         await self._take_over()
         self._actor = self._start_limiter()
         await self._sync()
@@ -111,9 +115,11 @@ class RayPlacement:
             raise InputError(say("fleet.ray_too_old", version=ray.__version__))
         self._ray = ray
         address = self._address or os.environ.get("RAY_ADDRESS") or "auto"
+        require_answer(address)
         try:
-            # No runtime_env: it would be written down, and copied to every node.
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.FATAL)
+            with warnings.catch_warnings(action="ignore"):
+                # No runtime_env: it would be written down, and copied to every node.
+                ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.FATAL)
         except Exception as error:
             raise InputError(say("fleet.ray_not_there", address=one_line(address, 100), reason=one_line(str(error), 300))) from error
         self._task = ray.remote(carry_out)
@@ -303,6 +309,36 @@ class RayPlacement:
                     self._by_hash[digest] = await asyncio.to_thread(self._ray.put, data)
                 found = self._trees[name] = _Tree(digest, self._by_hash[digest])
         return found
+
+
+def require_answer(address: str) -> None:
+    """Raises InputError where nobody answers at this address: Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").partition("?")[0].rpartition(":")
+    if "://" in host or not port.isdigit():  # `auto`, or what only Ray knows
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise InputError(say("fleet.ray_not_there", address=one_line(address, 100), reason=one_line(str(error), 300))) from error
+
+
+async def _in_thread_of_its_own(function: Callable[[], None]) -> None:
+    """Like `asyncio.to_thread`, but the program may end before the thread does."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            function()
+        except BaseException as error:
+            raised.append(error)
+        with suppress(RuntimeError):  # nobody waits any more
+            loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=run, daemon=True).start()
+    await done.wait()
+    if raised:
+        raise raised[0]
 
 
 def _suffix(task: Task) -> str:
