@@ -13,10 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dragoman.fleet.limiter import Ask, Lease
+from dragoman.fleet.folder import Lock, make_fleet
+from dragoman.fleet.limiter import Ask, Lease, LocalLimiter
+from dragoman.fleet.placement import AttemptOrder
 from dragoman.fleet.ray_node import SharedLimiter
-from dragoman.fleet.ray_placement import require_answer
+from dragoman.fleet.ray_placement import RayPlacement, WorkerResources, require_answer
 from dragoman.fleet.ray_tree import digest_of, pack_tree, unpack_tree
+from dragoman.fleet.task import Task
 from dragoman.values.errors import InputError
 from fleet.fleets import run_fleet, task, write_tasks
 from program import Place, Service
@@ -93,6 +96,43 @@ def test_what_was_under_way_is_known_until_the_supervisor_says_that_it_has_ended
     assert asyncio.run(limiter.sync(0.0, {"a.1.1": 0.0}, [])) == {"a.1.1": ("/out", b'{"requests":1}')}
     assert asyncio.run(limiter.sync(0.1, {}, [])) == {}
     assert asyncio.run(limiter.all_spent()) == {}
+
+
+class LostRay:
+    """A cluster whose every task ends with an error of Ray's."""
+
+    class RayError(Exception): ...
+
+    class RayTaskError(RayError): ...
+
+    class LocalRayletDiedError(RayError): ...
+
+    class NodeDiedError(RayError): ...
+
+    def __init__(self, error: type[Exception]) -> None:
+        self.exceptions, self._error = type(self), error
+
+    def options(self, **options: object) -> LostRay:
+        return self
+
+    def remote(self, *arguments: object) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_exception(self._error())
+        return done
+
+
+def test_a_supervisor_that_lost_its_own_node_stops_and_spends_no_starts(tmp_path: Path) -> None:
+    """Ten starts of each task would come to nothing, and count as results."""
+    (tmp_path / "fleet").mkdir()
+    settings = Lock(id="0123456789ab", version="", tasks=0, tasks_sha256="", scratch=str(tmp_path))
+    fleet = make_fleet(str(tmp_path / "fleet" / "x"), [Task("one", "p")], settings)
+    placement = RayPlacement("", fleet, LocalLimiter(), 1, WorkerResources(), [])
+    order = AttemptOrder(fleet.task(0), 1, 1, fleet.make_epoch(fleet.task(0), 1, 1))
+    placement._ray = placement._task = LostRay(LostRay.NodeDiedError)
+    assert asyncio.run(placement.run(order)).is_place_lost
+    placement._ray = placement._task = LostRay(LostRay.LocalRayletDiedError)
+    with pytest.raises(InputError, match="the Ray node of this machine is gone"):
+        asyncio.run(placement.run(order))
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])

@@ -42,7 +42,7 @@ OLDEST = (2, 41)
 NAMESPACE = "dragoman"
 SYNC_S = 0.5
 """How often supervisor and limiter tell each other what they know."""
-PLACE_ERRORS = ("NodeDiedError", "LocalRayletDiedError", "ActorDiedError", "ActorUnavailableError", "ObjectLostError", "OwnerDiedError")
+PLACE_ERRORS = ("NodeDiedError", "ActorDiedError", "ActorUnavailableError", "ObjectLostError", "OwnerDiedError")
 """What Ray raises where a machine or its raylet went, and not the one process that a task ran in."""
 ANSWER_S = 10.0
 STOPPING_S = GRACE_S + HANGING_S + 4.0
@@ -252,6 +252,9 @@ class RayPlacement:
             raise
         except self._ray.exceptions.RayTaskError as error:
             return WorkerEnd(-1, one_line(str(error.cause or error), 300))
+        except self._ray.exceptions.LocalRayletDiedError as error:
+            # It is this process that lost its cluster: every start from now on would end so, and ten such ends are a result.
+            raise InputError(say("fleet.ray_lost")) from error
         except self._ray.exceptions.RayError as error:
             self._gone.append(order.holder)
             with suppress(Exception):

@@ -55,6 +55,7 @@ TEXTS = {
     "fleet.ray_missing": "Ray is not installed here; its extra is `ray`, and every node needs it",
     "fleet.ray_too_old": "this is Ray {version}, and 2.41 is the oldest that is known to work",
     "fleet.ray_not_there": "no Ray cluster can be reached at {address} ({reason})",
+    "fleet.ray_lost": "the Ray node of this machine is gone",
     "fleet.ray_node_without": "a node of the Ray cluster cannot load Dragoman ({reason})",
     "fleet.ray_other_version": "the Ray node {node} has Dragoman {theirs}, and this is {ours}",
     "fleet.not_done": "not done",

@@ -55,6 +55,7 @@ TEXTS = {
     "fleet.ray_missing": "此处没有安装 Ray；对应的附加组件是 `ray`，每个节点都需要它",
     "fleet.ray_too_old": "当前是 Ray {version}，已知可用的最早版本是 2.41",
     "fleet.ray_not_there": "无法连接位于 {address} 的 Ray 集群（{reason}）",
+    "fleet.ray_lost": "本机的 Ray 节点已经不在",
     "fleet.ray_node_without": "Ray 集群的某个节点无法加载 Dragoman（{reason}）",
     "fleet.ray_other_version": "Ray 节点 {node} 上的 Dragoman 是 {theirs}，而当前版本是 {ours}",
     "fleet.not_done": "未完成",
