@@ -8,6 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,23 @@ def test_connections_that_ask_for_nothing_hold_up_nobody(server: Serving) -> Non
             connection.close()
 
 
+def test_connections_that_take_no_answer_hold_up_nobody(server: Serving) -> None:
+    host, _, port = server.url.removeprefix("http://").rstrip("/").partition(":")
+    asks = f"GET /vendor/uplot.js HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode() * 400
+    held: list[socket.socket] = []
+    try:
+        for _ in range(CONNECTIONS + 20):
+            held.append(socket.create_connection((host, int(port)), timeout=60))
+            held[-1].setblocking(False)
+            with suppress(BlockingIOError):
+                held[-1].sendall(asks)
+        for _ in range(3):
+            assert ask(server, "GET", "/")[0] == 200
+    finally:
+        for connection in held:
+            connection.close()
+
+
 def test_the_kernel_says_whose_connection_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -211,6 +229,27 @@ def test_the_kernel_says_whose_connection_it_is(monkeypatch: pytest.MonkeyPatch)
             assert is_own_connection(client.getsockname(), listening.getsockname())
             monkeypatch.setattr(os, "getuid", lambda: 54321)
             assert not is_own_connection(client.getsockname(), listening.getsockname())
+
+
+def test_the_port_of_ours_at_another_address_is_not_ours() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        own = listening.getsockname()
+        with socket.create_connection(own) as client, listening.accept()[0]:
+            port = client.getsockname()[1]
+            assert not any(is_own_connection((f"127.0.0.{last}", port), own) for last in (2, 3, 4))
+            assert not is_own_connection(client.getsockname(), ("127.0.0.2", own[1]))
+
+
+def test_the_kernel_says_whose_connection_over_ipv6_it_is() -> None:
+    try:
+        listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with listening, socket.create_connection(listening.getsockname()[:2]) as client, listening.accept()[0]:
+        assert _uid_of(client.getsockname()[:2], listening.getsockname()[:2]) == os.getuid()
+        assert _uid_of(("::2", client.getsockname()[1]), listening.getsockname()[:2]) == -1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
@@ -245,6 +284,10 @@ def test_another_user_of_this_machine_reads_nothing(server: Serving) -> None:
         (("--origin", "x.example"), "--origin"),
         (("--origin", "https://user@x.example"), "--origin"),
         (("--origin", "javascript:alert(1)"), "--origin"),
+        (("--origin", "https://[::1"), "--origin"),
+        (("--origin", "https://x.example:port"), "--origin"),
+        (("--origin", "https://x.example:99999"), "--origin"),
+        (("--origin", "https://*.example"), "--origin"),
         (("nothing-like-that",), "nothing-like-that"),
     ],
 )
@@ -256,7 +299,7 @@ def test_it_listens_nowhere_else_without_a_password_and_tls(place: Place, argume
 
 
 def test_an_origin_that_was_named_is_let_in(place: Place) -> None:
-    with serving(place, "--origin", "https://view.example") as server:
+    with serving(place, "--origin", "https://VIEW.example:443/") as server:
         assert server.first.startswith("https://view.example/#/?token=")
         server.url = server.read_address() + "/"
         body = json.dumps({"token": token_of(server.first)})

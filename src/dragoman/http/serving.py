@@ -188,6 +188,8 @@ class AnswerSender:
 
     def __init__(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
         self.client_gone = reader.gone
+        self.is_stuck = False
+        """The client takes nothing of what it is sent, or takes it slowly."""
         self._writer = writer
         self._chunked = False
 
@@ -224,10 +226,12 @@ class AnswerSender:
         self._writer.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def _drain(self) -> None:
+        self.is_stuck = True
         try:
             await self._writer.drain()
         except OSError as error:
             raise Hangup("the client went away") from error
+        self.is_stuck = False
 
 
 AnySender = TypeVar("AnySender", bound=AnswerSender)
@@ -257,6 +261,7 @@ class Listener(Generic[AnySender]):
         self._connections: set[asyncio.Task[None]] = set()
         self._waiting: dict[asyncio.Task[None], None] = {}
         """Those whose next request has not come yet, the longest waiting first."""
+        self._answering: dict[asyncio.Task[None], AnySender] = {}
         self.accepted = 0
         """Number of connections opened."""
 
@@ -294,14 +299,17 @@ class Listener(Generic[AnySender]):
         task.add_done_callback(lambda _: self._end_connection(task, writer))
 
     def _make_room(self) -> bool:
-        """For one more connection: where all are taken, the one that has waited longest is closed. False: all are being answered."""
+        """For one more connection: where all are taken, the one that has waited longest is closed, or one that does not take its answer.
+        False: all are being answered."""
         most = self._limits.connections
         if most is None or len(self._connections) < most:
             return True
-        longest = next(iter(self._waiting), None)
+        stuck = (task for task, sender in self._answering.items() if sender.is_stuck)
+        longest = next(iter(self._waiting), None) or next(stuck, None)
         if longest is None:
             return False
-        del self._waiting[longest]
+        self._waiting.pop(longest, None)
+        self._answering.pop(longest, None)
         longest.cancel()
         return True
 
@@ -327,10 +335,13 @@ class Listener(Generic[AnySender]):
             self._waiting.pop(task, None)
         if request is None:
             return False
+        self._answering[task] = sender
         try:
             await self._respond(request, sender)
         except Hangup:
             return False
+        finally:
+            self._answering.pop(task, None)
         return request.keep_alive
 
     def _end_connection(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:

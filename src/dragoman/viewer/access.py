@@ -14,7 +14,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
+import re
 import secrets
+import socket
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Literal
 from urllib.parse import urlsplit
@@ -32,6 +35,8 @@ PASSWORD_CHARS = 12
 WRONG_PASSWORD_S = 1.0
 """How long a wrong password takes, one after the other: nobody tries many."""
 
+
+_ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?")
 
 RefusalReason = Literal["method", "host", "origin", "site", "type"]
 
@@ -114,10 +119,12 @@ def _same(one: str, other: str) -> bool:
 
 def check_origin(address: str) -> str:
     """The origin of an address that the user named, such as that of a tunnel. Raises InputError."""
-    parts = urlsplit(address.strip().lower().rstrip("/"))
-    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.path or parts.query:
+    found = _ORIGIN.fullmatch(address.strip().lower())
+    if found is None or int(found["port"] or 0) > 65535:
         raise InputError(say("viewer.bad_origin", origin=address[:200]))
-    return f"{parts.scheme}://{parts.netloc}"
+    usual = {"http": "80", "https": "443"}[found["scheme"]]
+    port = f":{found['port']}" if found["port"] and found["port"] != usual else ""  # browsers leave the usual one out
+    return f"{found['scheme']}://{found['host']}{port}"
 
 
 # --- users of this machine
@@ -130,7 +137,9 @@ def is_own_connection(peer: tuple[str, int], own: tuple[str, int]) -> bool:
 
 
 def _uid_of(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
-    """Of the socket at the other end: -1 if the system lists its sockets and not this one, None if it lists none."""
+    """Of the socket at the other end: -1 if the system lists its sockets and not this one, None if it lists none. Addresses count as the
+    ports do: another user may take the port of ours at another address of this machine."""
+    wanted = (_as_listed(*peer), _as_listed(*own))
     listed = False
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
@@ -141,10 +150,13 @@ def _uid_of(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
         for line in lines:
             fields = line.split()
             listed = True
-            if _port(fields[1]) == peer[1] and _port(fields[2]) == own[1] and fields[3] != "06":  # TIME_WAIT has no owner
+            if (fields[1], fields[2]) == wanted and fields[9] != "0":  # one that nobody holds any more is listed as root's
                 return int(fields[7])
     return -1 if listed else None
 
 
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2], 16)
+def _as_listed(host: str, port: int) -> str:
+    """An address as the kernel lists it: in words of four bytes, each in the order of this machine."""
+    data = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
+    words = (int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4))
+    return f"{''.join(f'{word:08X}' for word in words)}:{port:04X}"
