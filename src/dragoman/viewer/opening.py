@@ -1,4 +1,4 @@
-"""`dragoman view`: listens, prints the address, opens the browser where there is one, and serves until Ctrl-C.
+"""`dragoman view`: listens, prints the address, opens the browser of this machine where there is one, and serves until Ctrl-C.
 
 The address is printed before what serves it is loaded.
 """
@@ -53,7 +53,7 @@ def run_view(options: Options) -> int:
     if options.origin:
         lines.append(say("viewer.tunnel", url=own))
     print_out("\n".join([*lines, say("viewer.ends"), ""]))
-    if not options.no_open and not elsewhere:
+    if not (options.no_open or options.origin or elsewhere):  # the address works once: it is for the other end of the tunnel
         _open_browser(first)
     from dragoman.viewer.server import serve
 

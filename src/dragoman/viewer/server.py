@@ -30,6 +30,7 @@ MOST_BODY_BYTES = 4_000_000
 IDLE_S = 75.0
 CONNECTIONS = 100
 PING_S = 15.0
+BACKGROUND_LOOK_S = 0.5
 _HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -81,9 +82,14 @@ async def _serve(
 
 
 def _print_on_enter(loop: asyncio.AbstractEventLoop, address: Callable[[], str]) -> None:
-    """A new address for each line that comes: the one that was printed works once."""
+    """A new address for each line that comes: the one that was printed works once. In the background (`dragoman view &`) what is typed
+    is for the shell, and whoever reads it is stopped."""
 
     def read() -> None:
+        if _is_in_background():
+            loop.remove_reader(0)
+            loop.call_later(BACKGROUND_LOOK_S, watch)
+            return
         try:
             came = os.read(0, 4096)
         except OSError:
@@ -93,8 +99,18 @@ def _print_on_enter(loop: asyncio.AbstractEventLoop, address: Callable[[], str])
         for _ in range(came.count(b"\n")):
             print_out(say("viewer.open_this", url=address()) + "\n")
 
-    with suppress(OSError, ValueError, NotImplementedError):  # closed, a file, or nothing at all
-        loop.add_reader(0, read)
+    def watch() -> None:
+        with suppress(OSError, ValueError, NotImplementedError):  # closed, a file, or nothing at all
+            loop.add_reader(0, read)
+
+    watch()
+
+
+def _is_in_background() -> bool:
+    try:
+        return os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp()
+    except OSError:
+        return False
 
 
 class PageServer:
