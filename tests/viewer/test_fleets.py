@@ -56,5 +56,9 @@ def test_what_is_no_fleet_is_none_and_what_runs_is_seen(tmp_path: Path) -> None:
     ]
     for name in ("..", "../fleet/night", "broken", "", "none"):
         assert fleet_grid(str(tmp_path), name) == {}
+    (base / "lock.json").write_text('{"id": "1", "tasks": 5000, "attempts": 1000, "model": "m"}')
+    (base / "tasks.jsonl").write_text("".join(f'{{"id": "t{number}"}}\n' for number in range(5000)))
+    grid = fleet_grid(str(tmp_path), "night")
+    assert (len(grid["tasks"]), grid["whole"]) == (20, 5000), "as much as a page can show"
     (tmp_path / "fleet" / "link").symlink_to(base)
     assert [each["name"] for each in list_fleets(str(tmp_path))] == ["night"]

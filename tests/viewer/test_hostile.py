@@ -90,6 +90,58 @@ def test_nothing_of_a_session_acts(place: Place, browser: Browser) -> None:
         settle(page)
 
 
+SHAPES = {
+    "quotes in quotes": ">" * 30_000 + " x",
+    "lists in lists": "\n".join(" " * (2 * depth) + "- x" for depth in range(1500)),
+    "links that never end": "[a](" * 50_000,
+    "a table of one row": "|" * 200_000 + "\n|-|",
+    "too many rows": "|a|\n|-|\n" + "|\n" * 100_000,
+    "brackets": "[" * 100_000,
+    "stars": "**a" + "*a" * 60_000,
+}
+
+
+def write_answers(place: Place, *texts: str) -> str:
+    stored = FileStore(place.home / "dragoman" / "data" / "sessions").create(str(place.work))
+    history = History(stored.journal, entries=stored.loaded.entries)
+    history.configure("claude-opus-5", system="Help.", deployment="anthropic")
+    for text in texts:
+        history.say(user("Go on."))
+        history.answer(Response(Message("assistant", (Text(text),)), "stop", usage=Usage(10, 100, 0, 5)))
+    stored.journal.close()
+    return stored.session_id
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_of_any_shape_leaves_the_page_usable(tmp_path: Path, browser: Browser, shape: str) -> None:
+    place = Place(tmp_path)
+    session_id = write_answers(place, SHAPES[shape], "The next answer.")
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address(f"/s/{session_id}"))
+        expect(page.locator(".markdown").first).to_be_visible()
+        page.keyboard.press("G")
+        expect(page.get_by_text("The next answer.")).to_be_visible()
+    place.close()
+
+
+def test_what_cannot_be_seen_is_shown_as_in_the_terminal_and_sent_bytes_stay(tmp_path: Path, browser: Browser) -> None:
+    family, word = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    text = f"a\U000e0041\u202eb {family} \u2764\ufe0f {word} x\u200dy"
+    place = Place(tmp_path)
+    session_id = write_answers(place, text, "Second.")
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address(f"/s/{session_id}"))
+        expect(page.locator(".markdown").first).to_have_text(f"a⟨e0041⟩⟨202e⟩b {family} \u2764\ufe0f {word} x⟨200d⟩y")
+        page.get_by_role("link", name="What the model was told").last.click()
+        page.keyboard.press("2")
+        exact = page.locator("pre.exact")
+        expect(exact.locator(".hidden-sign").first).to_be_visible()
+        assert text in exact.evaluate("each => each.textContent")
+        page.keyboard.press("3")
+        expect(exact).to_contain_text("a⟨e0041⟩⟨202e⟩b")
+    place.close()
+
+
 def test_the_exported_file_acts_as_little(place: Place, browser: Browser, tmp_path: Path) -> None:
     out = tmp_path / "evil.html"
     assert place.run("sessions", "export", "latest", "-o", str(out)).code == 0

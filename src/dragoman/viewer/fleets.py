@@ -12,6 +12,7 @@ from dragoman.base.found_files import read_found
 
 FLEETS = "fleet"
 MOST_TASKS = 5_000
+MOST_CELLS = 20_000
 """Of a larger fleet the first so many are shown."""
 _MOST_BYTES = 64_000_000
 _SHOWN = ("outcome", "reason", "session_id", "model", "requests", "turns", "tool_calls", "cost_usd", "seconds", "epoch", "error_type")
@@ -42,7 +43,7 @@ def fleet_grid(folder: str, name: str) -> dict[str, Any]:
     found: dict[str, dict[int, dict[str, Any]]] = {}
     for task, attempt, cell in _cells(os.path.join(base, "tasks")):
         found.setdefault(task, {})[attempt] = cell
-    ids = list(islice(_task_ids(base), MOST_TASKS))
+    ids = list(islice(_task_ids(base), min(MOST_TASKS, MOST_CELLS // count)))
     tasks = [{"id": task, "cells": [found.get(task, {}).get(attempt) for attempt in range(1, count + 1)]} for task in ids]
     return {"name": name, "attempts": count, "model": lock.get("model", ""), "tasks": tasks, "whole": lock.get("tasks", len(tasks))}
 

@@ -83,7 +83,7 @@ function Simulation({ session }) {
     const key = `${cost.rule} ${cost.policy}`;
     rows.set(key, [...(rows.get(key) ?? []), cost]);
   }
-  return html`<p class="facts">${t("simulate_words")}</p><div class="wide" tabindex="0"><table><thead><tr><th>${t("rule")}</th><th>${t("policy")}</th>
+  return html`<p class="facts">${t("simulate_words")}</p><div class="wide" tabindex="0"><table class="simulated"><thead><tr><th>${t("rule")}</th><th>${t("policy")}</th>
     ${prices.map((each) => html`<th>${plain(each.name)}<br /><small>${plain(each.model)}</small></th>`)}</tr></thead>
     <tbody>${[...rows.values()].map((row) => html`<tr><td>${t(`rule_${row[0].rule}`)}</td><td>${t(`policy_${row[0].policy}`)}</td>
       ${row.map((cost) => html`<td class=${`number ${cost.percent < 99.5 ? "good" : cost.percent > 100.5 ? "bad" : ""}`}>${usd(cost.cost_usd)} <small>${Math.round(cost.percent)}%</small></td>`)}</tr>`)}

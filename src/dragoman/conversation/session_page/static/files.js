@@ -16,7 +16,7 @@ export function useNarrow() {
 }
 
 export function FilesView({ session, params }) {
-  const state = useLook(session.key, "files", {}, [session.key, session.version]);
+  const state = useLook(session.key, "files", {}, [session.key, session.version], true);
   const narrow = useNarrow();
   if (!state.found) return html`<${Waiting} state=${state} />`;
   if (!state.found.length) return html`<p class="dim">${t("no_files")}</p>`;

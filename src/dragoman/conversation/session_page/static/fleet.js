@@ -34,7 +34,7 @@ function Grid({ fleet }) {
   for (const cell of cells) counts.set(cell?.outcome ?? "open", (counts.get(cell?.outcome ?? "open") ?? 0) + 1);
   const cost = cells.reduce((sum, cell) => sum + (cell?.cost_usd ?? 0), 0);
   return html`<main><h1>${plain(fleet.name)}</h1>
-    <p class="facts"><bdi>${plain(fleet.model)}</bdi> ${[...counts].map(([name, number]) => html`<span> · ${count(number)} ${nameOf(name)}</span>`)} · ${usd(cost)}</p>
+    <p class="facts"><bdi>${plain(fleet.model)}</bdi> ${[...counts].map(([name, number]) => ` · ${count(number)} ${nameOf(name)}`)} · ${usd(cost)}</p>
     <div class="wide" tabindex="0"><table class="grid"><thead><tr><th>${t("task")}</th>${Array.from({ length: fleet.attempts }, (_, number) => html`<th>${number + 1}</th>`)}</tr></thead>
     <tbody>${fleet.tasks.map((task) => html`<tr><th scope="row"><bdi>${oneLine(task.id, 120)}</bdi></th>${task.cells.map((cell) => html`<td><${Cell} cell=${cell} /></td>`)}</tr>`)}</tbody></table></div>
     ${fleet.whole > fleet.tasks.length && html`<p class="dim">${t("fleet_more", { tasks: fleet.whole - fleet.tasks.length })}</p>`}</main>`;

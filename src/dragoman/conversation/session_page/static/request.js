@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "./preact.js";
 import { compareLines, onlyChanges, Unified } from "./diff.js";
 import * as source from "./source.js";
-import { count, oneLine, plain, short, t, usd } from "./words.js";
+import { count, oneLine, partsOf, plain, short, t, usd } from "./words.js";
 
 const PROTOCOLS = ["", "gemini", "openai_chat", "openai_responses", "anthropic"];
 const VIEWS = ["items", "body", "pretty", "difference"];
@@ -43,12 +43,12 @@ export function RequestView({ session, seq, params }) {
   </section>`;
 }
 
-// What is asked of the source: loading, found, or why not.
-export function useLook(id, what, values, depends) {
+// What is asked of the source: loading, found, or why not. With `keeps`, what was found stays until there is more.
+export function useLook(id, what, values, depends, keeps) {
   const [state, setState] = useState({});
   useEffect(() => {
     let ended = false;
-    setState({});
+    if (!keeps) setState({});
     if (values) source.look(id, what, values).then((found) => ended || setState({ found }), (error) => ended || setState({ fault: error.message }));
     return () => void (ended = true);
   }, depends);
@@ -85,6 +85,9 @@ const prettyOf = (body) => {
   }
 };
 
+// To the byte; what would reorder the line or cannot be seen shows its number and acts on nothing around it.
+const exact = (body) => partsOf(body).map((part, place) => (place % 2 ? html`<bdi class="hidden-sign" data-sign=${part.codePointAt(0).toString(16)}>${part}</bdi>` : part));
+
 function Body({ session, seq, to, pretty }) {
   const state = useLook(session.key, "request", { seq, to }, [session.key, seq, to]);
   if (!state.found) return html`<${Waiting} state=${state} />`;
@@ -92,7 +95,7 @@ function Body({ session, seq, to, pretty }) {
   return html`<p class="facts"><code>${method} ${plain(url)}</code> · ${t("bytes", { bytes: new TextEncoder().encode(body).length })}
       <button onClick=${() => navigator.clipboard?.writeText(body)}>${t("copy")}</button></p>
     <details><summary>${t("headers")}</summary><dl class="arguments">${Object.entries(headers).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${plain(value)}</dd>`)}</dl></details>
-    <pre class="code exact" tabindex="0" role="group" aria-label=${t(pretty ? "view_pretty" : "view_body")}>${pretty ? plain(prettyOf(body)) : body}</pre>`;
+    <pre class="code exact" tabindex="0" role="group" aria-label=${t(pretty ? "view_pretty" : "view_body")}>${pretty ? plain(prettyOf(body)) : exact(body)}</pre>`;
 }
 
 function Difference({ session, seq, before, to }) {

@@ -11,10 +11,13 @@ export const FOLDED = new Set(["thought", "call", "notice"]);
 export function Row({ block, at }) {
   const draw = { prompt: PromptRow, text: TextRow, thought: ThoughtRow, call: CallRow, notice: NoticeRow, lanes: LanesRow }[block.kind];
   if (isAnswer(block)) return html`<${AnswerRow} block=${block} at=${at} />`;
-  if (block.kind === "ended") return html`<span class=${`note ${block.state}`}>${t(`state_${block.state}`)} ${plain(block.text)}</span>`;
+  if (block.kind === "ended") return html`<span class=${`note ${block.state}`}>${t(`state_${block.state}`)} ${unlessSaid(plain(block.text), block.state)}</span>`;
   if (draw) return html`<${draw} block=${block} at=${at} />`;
   return html`<${QuestionRow} block=${block} at=${at} />`;
 }
+
+// What says no more than the state before it.
+const unlessSaid = (text, state) => (text === t(`state_${state}`) ? "" : text);
 
 function PromptRow({ block, at }) {
   return html`<h2>${t("prompt")} <small>${clock(block.data.at_ms)}</small></h2>
@@ -72,7 +75,7 @@ function CallRow({ block, at }) {
   const time = data.started_ms && data.finished_ms ? seconds(data.finished_ms - data.started_ms) : "";
   const mark = { done: "✓", failed: "✗", refused: "⊘", cancelled: "◼", running: "…", waiting: "?" }[state] ?? "·";
   const label = html`<span class=${`mark ${state}`} aria-hidden="true">${mark}</span> <bdi class="call-title">${oneLine(block.text, 200)}</bdi>
-    <small>${time} ${state !== "done" && html`<span class=${state}>${t(`state_${state || "waiting"}`)}</span>`} ${data.exit_code ? t("exit_code", { code: data.exit_code }) : ""} <span>${["waiting", "running"].includes(state) ? "" : oneLine(data.result ?? "", 160)}</span></small>`;
+    <small>${time} ${state !== "done" && html`<span class=${state}>${t(`state_${state || "waiting"}`)}</span>`} ${data.exit_code ? t("exit_code", { code: data.exit_code }) : ""} <span>${["waiting", "running"].includes(state) ? "" : unlessSaid(oneLine(data.result ?? "", 160), state)}</span></small>`;
   return html`<${Fold} at=${at} id=${block.id} label=${label}><${CallBody} block=${block} at=${at} /><//>`;
 }
 

@@ -57,7 +57,19 @@ export function ago(ms) {
   return form.format(-Math.floor(past), "second");
 }
 
-// What changes the direction of text or cannot be seen is shown by its number: a name cannot pretend to be another.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
-export const plain = (text) => String(text ?? "").replace(/\r\n/g, "\n").replace(HIDDEN, (sign) => `⟨${sign.codePointAt(0).toString(16)}⟩`);
+// What changes the direction of text or cannot be seen is shown by its number: a name cannot pretend to be another. The same as in the
+// terminal; joiners and variation selectors stay where they shape the sign before them.
+const HIDDEN =
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
+const SHAPED = /[^\0-\x7f][\u200c\u200d\ufe0e\ufe0f]|[0-9#*]\ufe0f/u;
+export const isHidden = (text) => text.search(HIDDEN) >= 0;
+
+function signOf(sign, at, text) {
+  const before = text.codePointAt(at - 2) > 0xffff ? at - 2 : at - 1;
+  const shaped = at > 0 && SHAPED.test(text.slice(before, at + 1)) && (!isHidden(text.slice(before, at)) || (text[before] === "\ufe0f" && sign === "\u200d"));
+  return shaped ? sign : `⟨${sign.codePointAt(0).toString(16)}⟩`;
+}
+export const plain = (text) => String(text ?? "").replace(/\r\n/g, "\n").replace(HIDDEN, signOf);
+// The same for a text that must stay as it is to the byte: in parts, of which every other one is hidden.
+export const partsOf = (text) => text.split(new RegExp(`(${HIDDEN.source})`, "u"));
 export const oneLine = (text, most = 300) => plain(text).replace(/\s+/g, " ").slice(0, most);
