@@ -48,6 +48,8 @@ def test_it_opens_from_disk_without_a_network_and_is_the_same_page(page_file: Pa
     page.get_by_role("link", name="Context", exact=True).click()
     expect(page.locator(".chart canvas")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("never"))).to_contain_text("100%")
+    page.goto(f"{page_file.as_uri()}#/s/another")
+    expect(page.get_by_role("alert")).to_have_text("this file does not hold it; dragoman view shows it")
     view.close()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from program import Place, service
 from viewer.browsing import serving, session_files, wait_until, watched
@@ -36,6 +36,32 @@ def test_what_another_process_writes_streams_in(place: Place, browser: Browser) 
         assert done.code == 0, done
         expect(page.locator(".row.prompt")).to_have_count(2)
         expect(page.locator(".markdown").last).to_have_text("Second.")
+
+
+def test_more_pages_than_a_browser_opens_connections_are_open_at_once(place: Place, browser: Browser) -> None:
+    with service("text: One.\n---\ntext: Two.") as place.service:
+        assert place.run("-m", "anthropic/claude-opus-5", "-p", "First.").code == 0
+        with serving(place) as server, watched(browser, server) as view:
+            pages = []
+            for _ in range(8):
+                page = view.open(server.address())
+                page.locator(".row.session a.title").click()
+                expect(page.get_by_text("live", exact=True)).to_be_visible()
+                show(page, "hidden")  # behind the next one
+                pages.append(page)
+            assert place.run("--resume", "-p", "Second.").code == 0
+            show(pages[0], "visible")
+            expect(pages[0].locator(".markdown").last).to_have_text("Two.")
+            expect(pages[1].get_by_text("Two.")).to_have_count(0)
+
+
+def show(page: Page, state: str) -> None:
+    """A tab that comes to the front, or goes behind another: without a window there is neither."""
+    page.evaluate(
+        "state => { Object.defineProperty(document, 'visibilityState', {value: state, configurable: true});"
+        " document.dispatchEvent(new Event('visibilitychange')); }",
+        state,
+    )
 
 
 def test_a_log_that_is_replaced_is_read_anew_and_one_that_is_torn_waits(place: Place, browser: Browser) -> None:

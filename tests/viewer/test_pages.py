@@ -50,6 +50,23 @@ def test_an_address_that_was_used_says_what_to_do(view: Watched, server: Serving
     view.faults = [each for each in view.faults if "401" not in each]  # the browser reports it too
 
 
+def test_a_new_address_pasted_over_the_old_one_lets_the_page_in(view: Watched, server: Serving) -> None:
+    page = view.open(f"{server.url}#/?token=wrong")
+    expect(page.get_by_role("alert")).to_contain_text("used already")
+    page.goto(server.address())  # only what stands behind the # is new
+    expect(page.locator(".row.session")).to_have_count(1)
+    assert "token" not in page.url
+    view.faults = [each for each in view.faults if "401" not in each]
+
+
+def test_a_link_that_somebody_cut_still_leads_to_a_page(view: Watched, server: Serving) -> None:
+    page = view.open(server.address())
+    expect(page.locator(".row.session")).to_have_count(1)
+    page.goto(f"{server.url}#/compare/%E0%A4%A")
+    page.reload()
+    expect(page.locator(".row.session")).to_have_count(1)
+
+
 def test_a_call_opens_with_its_input_its_change_and_its_output(view: Watched, server: Serving) -> None:
     page = view.open(server.address())
     page.get_by_role("link", name="When did the ship").click()

@@ -126,6 +126,22 @@ def test_a_link_leads_to_its_entry(view: Watched, server: Serving) -> None:
     expect(page.locator(".row.selected")).to_contain_text("todo")
 
 
+def test_back_leads_to_where_one_was(view: Watched, server: Serving) -> None:
+    page = view.open(server.address())
+    page.locator(".row.session a.title").click()
+    expect(page.locator(".row.prompt")).to_have_count(2)
+    page.keyboard.press("G")
+    page.get_by_role("link", name="What the model was told").last.click()
+    expect(page.locator("table.items")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".row.selected")).to_contain_text("Answer")
+    expect(page.locator(".row.selected")).to_be_in_viewport()
+    page.keyboard.press("r")
+    expect(page.locator("table.items")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".row.selected")).to_be_in_viewport()
+
+
 def test_what_was_said_is_found_from_the_list(view: Watched, server: Serving) -> None:
     page = view.open(server.address())
     page.get_by_label("Search titles").fill("high water tides")

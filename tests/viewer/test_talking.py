@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from program import Place, service
 from viewer.browsing import Serving, Watched, serving, session_files, wait_until, watched
+from viewer.test_live import show
 
 MODEL = ("-m", "anthropic/claude-opus-5")
 WRITE = 'call: write_file {"file_path": "NAME", "content": "hello\\n"}'
@@ -126,8 +127,8 @@ def test_a_command_that_fails_is_shown_as_failed_with_its_code(place: Place, bro
 
 def test_the_end_stays_in_sight_until_somebody_scrolls_up(place: Place, browser: Browser) -> None:
     paragraphs = "\\n\\n".join(f"Paragraph {number}, long enough to take more than one line of a telephone." for number in range(30))
-    script = f'text piece=60: "{paragraphs}"\n---\ntext piece=60: "{paragraphs}"'
-    with talking(place, browser, script) as (_, _, page):
+    script = f'text piece=60: "{paragraphs}"\n---\ntext piece=60: "{paragraphs}"\n---\ntext piece=60: "{paragraphs}\\n\\nThe end."'
+    with talking(place, browser, script) as (server, view, page):
         page.set_viewport_size({"width": 375, "height": 700})
         send(page, "Begin.")
         expect(page.get_by_text("Paragraph 29")).to_be_in_viewport()
@@ -140,6 +141,15 @@ def test_the_end_stays_in_sight_until_somebody_scrolls_up(place: Place, browser:
         place.service.expect(2)
         expect(page.get_by_text("More.")).to_have_count(0)  # far above the window, with what answers it below
         expect(page.get_by_text("Paragraph 29").last).to_be_in_viewport()
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        page.mouse.wheel(0, -1500)
+        expect(page.get_by_text("Paragraph 29").last).not_to_be_in_viewport()
+        show(page, "hidden")
+        other = view.open(server.address(page.url.partition("#")[2]))
+        send(other, "Last.")
+        expect(other.get_by_text("The end.")).to_be_in_viewport()
+        show(page, "visible")  # the prompt comes with all that answers it
+        expect(page.get_by_text("The end.")).to_be_in_viewport()
 
 
 def test_what_is_sent_during_a_run_waits_steers_is_taken_back_or_stops_it(place: Place, browser: Browser) -> None:
@@ -195,6 +205,34 @@ def test_two_pages_see_the_same_and_either_answers(place: Place, browser: Browse
         again = view.open(server.address(address.partition("#")[2]))
         expect(again.locator(".row.prompt")).to_have_count(2)
         expect(again.locator(".markdown").last).to_have_text("Other.")
+
+
+def test_a_conversation_that_is_closed_here_goes_on_in_the_terminal_and_back(place: Place, browser: Browser) -> None:
+    with talking(place, browser, "text: First.\n---\ntext: Second.\n---\ntext: Third.") as (server, view, page):
+        send(page, "One.")
+        expect(page.locator(".markdown")).to_have_text("First.")
+        other = view.open(server.address("/talk/latest"))
+        expect(other.locator(".markdown")).to_have_text("First.")
+        assert "in use" in place.run("--resume", "-p", "Two.").err
+        page.get_by_role("button", name="Close, for the terminal").click()
+        expect(page.get_by_role("button", name=re.compile("New conversation"))).to_be_visible()
+        expect(other.get_by_text("no longer followed")).to_be_visible()
+        assert place.run("--resume", "-p", "Two.").out == "Second.\n"
+        page.go_back()
+        expect(page.locator(".markdown").last).to_have_text("Second.")
+        send(page, "Three.")
+        expect(page.locator(".markdown").last).to_have_text("Third.")
+        view.faults = [each for each in view.faults if "404" not in each]  # what the other page asked for is gone
+
+
+def test_a_command_that_looks_like_a_difference_is_asked_about_as_a_command(place: Place, browser: Browser) -> None:
+    call = json.dumps({"command": "rm \\\n-r \\\n+x", "writes": True})
+    with talking(place, browser, f"call: run_shell {call}\n---\ntext: As you say.") as (_, _, page):
+        send(page, "Begin.")
+        expect(question(page).locator(".code")).to_have_text("rm \\\n-r \\\n+x")
+        expect(question(page).locator(".diff")).to_have_count(0)
+        question(page).get_by_role("button", name="no", exact=True).click()
+        expect(page.locator(".markdown")).to_have_text("As you say.")
 
 
 def test_a_killed_program_is_started_again_and_the_conversation_goes_on(place: Place, browser: Browser) -> None:

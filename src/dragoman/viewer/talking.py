@@ -20,7 +20,7 @@ from dragoman.conversation.conversation import Conversation
 from dragoman.conversation.types import QuestionAnswer
 from dragoman.policy.judge import Mode
 from dragoman.sessions.store import FileStore
-from dragoman.values.errors import InputError
+from dragoman.values.errors import InputError, NoSession
 from dragoman.values.messages import Effort
 from dragoman.words import say
 
@@ -100,12 +100,14 @@ class Talking:
                 raise InputError(say("viewer.no_page"))
 
     async def stream(self, session_id: str, after: int, gone: asyncio.Future[None]) -> AsyncGenerator[bytes, None]:
-        """Events behind that number as lines of JSON, and the state whenever it is another."""
+        """Events behind that number as lines of JSON, and the state whenever it is another. Where it begins with what stands, `whole`
+        says when that is all there: a page that was cut off before has seen none of it."""
         held = self._find(session_id)
         events = held.conversation.watch(after)
         coming = asyncio.ensure_future(anext(events))
         told: Body = {}
         quiet_s = 0.0
+        beginning = 0
         try:
             while not gone.done():
                 if (state := held.state()) != told:
@@ -119,7 +121,11 @@ class Talking:
                     except StopAsyncIteration:
                         return
                     coming = asyncio.ensure_future(anext(events))
+                    beginning = event.seq if event.id == "begin_anew" else beginning
                     yield jsontext.encode(event) + b"\n"
+                elif beginning:
+                    yield jsontext.encode({"kind": "whole", "seq": beginning}) + b"\n"
+                    beginning = 0
                 elif quiet_s >= PING_S:
                     quiet_s = 0.0
                     yield b'{"kind":"ping"}\n'
@@ -140,6 +146,8 @@ class Talking:
             options = msgspec.structs.replace(options, command="run", words=(), model=model or options.model, resume=None)
             if session:
                 summary = await asyncio.to_thread(FileStore(setup.places.sessions).find, session, setup.workspace)
+                if summary.session_id in self._held:
+                    return self._held[summary.session_id].state()
                 is_there = summary.workspace and await asyncio.to_thread(os.path.isdir, summary.workspace)
                 where = summary.workspace if is_there else setup.workspace
                 options = msgspec.structs.replace(options, resume=summary.session_id, directory=where)
@@ -185,7 +193,7 @@ class Talking:
     def _find(self, session_id: str) -> HeldConversation:
         held = self._held.get(session_id)
         if held is None:
-            raise InputError(say("viewer.not_open"))
+            raise NoSession(say("viewer.not_open"))
         return held
 
 

@@ -7,13 +7,16 @@ export class Blocks {
     this.byId = new Map();
     this.version = 0;
     this.seq = 0;
+    this.whole = 0;
     this.generation = 0;
     this.take(found);
   }
 
   take(events) {
     for (const event of events) {
-      this.seq = Math.max(this.seq, event.seq ?? 0);
+      if (event.id === "begin_anew") Object.assign(this, { seq: 0, whole: event.seq }); // what stands follows: only all of it counts
+      else if (event.kind === "whole" || (event.seq ?? 0) > this.whole) this.seq = Math.max(this.seq, event.seq ?? 0);
+      if (event.kind === "whole") continue;
       if (event.id === "begin_anew") this.byId.clear();
       if (event.id === "begin_anew" || event.kind === "state") continue;
       if (event.kind === "prompt" && !this.byId.has(event.id)) for (const id of OVER) this.byId.delete(id);

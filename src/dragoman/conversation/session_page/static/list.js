@@ -11,11 +11,13 @@ export function ListPage() {
   const [folder, setFolder] = useState("");
   const [model, setModel] = useState("");
   const [chosen, setChosen] = useState([]);
+  const [searches, setSearches] = useState(false);
   const asked = useRef({ words: "", times: 0 }); // what was asked for last: an answer that comes later than the next question is dropped
   const load = (words) => {
     const time = ++asked.current.times;
     asked.current.words = words;
-    const take = (found, fault) => time === asked.current.times && (found && setAll(found), setFault(fault));
+    const take = (found, fault) => time === asked.current.times && (found && setAll(found), setFault(fault), setSearches(false));
+    setSearches(Boolean(words));
     source.sessions(words).then((found) => take(found, ""), (error) => take(null, error.message));
   };
   const type = (words) => {
@@ -50,7 +52,7 @@ export function ListPage() {
       ${chosen.length === 2 ? html`<a class="button" href=${`#/compare/${chosen.join("/")}`}>${t("compare_two")}</a>` : html`<span class="dim">${t("choose_two")}</span>`}
     </form>
     ${fault && html`<p class="bad" role="alert">${plain(fault)}</p>`}
-    <p class="dim" role="status">${all ? t("sessions_found", { sessions: rows.length }) : t("loading")}</p>
+    <p class="dim" role="status">${all && !searches ? t("sessions_found", { sessions: rows.length }) : t("loading")}</p>
     <${Windowed} rows=${rows} guess=${72} label=${t("sessions")} row=${(each, place) => html`<article class="row session" key=${each.id} data-id=${each.id} aria-posinset=${place + 1} aria-setsize=${rows.length}>
       <input type="checkbox" checked=${chosen.includes(each.id)} onChange=${() => choose(each.id)} aria-label=${t("choose", { title: oneLine(each.title || each.short, 60) })} />
       <div><a class="title" dir="auto" href=${`#/s/${each.id}${each.hit ? `/e/${each.hit.seq}` : ""}`}>${oneLine(each.title || t("untitled"), 200)}</a>

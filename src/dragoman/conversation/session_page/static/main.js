@@ -10,7 +10,15 @@ const KEYS = ["j k", "n p", "g G", "o", "e", "r", "y", "/", "[ ]", "1 2 3 4", "s
 
 function placeInPage(hash) {
   const [path, search] = hash.replace(/^#/, "").split("?");
-  return { parts: path.split("/").filter(Boolean).map(decodeURIComponent), params: new URLSearchParams(search) };
+  return { parts: path.split("/").filter(Boolean).map(decoded), params: new URLSearchParams(search) };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // somebody cut a link
+  }
 }
 
 function App({ about }) {
@@ -82,4 +90,6 @@ async function morePages(about) {
   return about.fleets ? [...pages, ["fleet", (await import("./fleet.js")).FleetPage, "fleets"]] : pages;
 }
 
+// A new address that is pasted over an old one changes only what stands behind the `#`, and loads nothing by itself.
+addEventListener("hashchange", () => placeInPage(location.hash).params.has("token") && location.reload());
 begin();

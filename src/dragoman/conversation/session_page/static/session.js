@@ -38,7 +38,7 @@ export function useSession(id, onEvents) {
           setState,
         );
       } catch (error) {
-        setFault(error.message);
+        if (!ended) setFault(error.message);
       }
     };
     open();
@@ -126,7 +126,7 @@ export function Timeline({ session, version, entry, question, follows }) {
   const all = useMemo(() => rowsOf(session.blocks), [session.blocks, version]);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = useMemo(() => (words.length ? all.filter((block) => holds(block, words)) : all), [all, search]);
-  const leaveEnd = useEndInSight(follows, rows.at(-1)?.kind === "prompt" ? rows.at(-1).id : "");
+  const leaveEnd = useEndInSight(follows, all.findLast((block) => block.kind === "prompt")?.id); // its answer may come with it
   const toggle = (id) => {
     leaveEnd();
     setOpen((before) => {
@@ -140,6 +140,8 @@ export function Timeline({ session, version, entry, question, follows }) {
     now.current = id;
     setSelected(id);
   };
+  // Back leads to where one was.
+  const leave = (block) => !follows && entryOf(block) && history.replaceState(null, "", `#/s/${session.key}/e/${entryOf(block)}`);
   const show = (place, centre) => {
     const block = rows[Math.max(0, Math.min(place, rows.length - 1))];
     if (!block) return;
@@ -176,7 +178,7 @@ export function Timeline({ session, version, entry, question, follows }) {
         p: () => show(nextOf(rows, at, -1)),
         o: () => block && FOLDED.has(block.kind) && toggle(block.id),
         e: () => setOpen(new Set(open.size ? [] : rows.filter((each) => each.kind === "call").map((each) => each.id))),
-        r: () => block && (location.hash = `#/s/${session.key}/r/${requestOf(session.blocks, block)}`),
+        r: () => block && (leave(block), (location.hash = `#/s/${session.key}/r/${requestOf(session.blocks, block)}`)),
         y: () => block && copyLink(session.key, block),
         "/": () => field.current?.focus(),
       }[event.key];
@@ -189,7 +191,8 @@ export function Timeline({ session, version, entry, question, follows }) {
     <div class="tools"><input type="search" ref=${field} value=${search} onInput=${(event) => setSearch(event.target.value)} placeholder=${t("search_here")} aria-label=${t("search_here")} />
       <span class="dim" role="status">${words.length ? t("found", { rows: rows.length }) : t("rows", { rows: rows.length })}</span></div>
     <${Windowed} rows=${rows} goTo=${goTo} label=${t("timeline")} row=${(block, place) => html`<article key=${block.id} data-id=${block.id} aria-posinset=${place + 1} aria-setsize=${rows.length}
-      class=${`row ${block.kind} ${block.data?.taken_back ? "gone-back" : ""} ${block.id === selected ? "selected" : ""}`} tabindex="-1" onMouseDown=${() => select(block.id)}>
+      class=${`row ${block.kind} ${block.data?.taken_back ? "gone-back" : ""} ${block.id === selected ? "selected" : ""}`} tabindex="-1" onMouseDown=${() => select(block.id)}
+      onClick=${(event) => event.target.closest("a[href^='#/']:not(.permalink)") && leave(block)}>
       ${block.data?.seq && !isPart(block) && html`<a class="permalink" href=${`#/s/${session.key}/e/${entryOf(block)}`} title=${t("permalink", { seq: block.data.seq })}>${block.data.seq}</a>`}
       ${block.data?.taken_back && html`<small class="dim">${t("taken_back")}</small>`}
       <${Row} block=${block} at=${at} /></article>`} />

@@ -47,7 +47,11 @@ const place = (id) => `sessions/${encodeURIComponent(id)}`;
 
 export const sessions = (search) => get(`sessions?${query({ search })}`);
 export const fleets = (name) => get(name ? `fleets/${encodeURIComponent(name)}` : "fleets");
-export const session = async (id) => (embedded ? embedded.sessions[id] : get(place(id)));
+export async function session(id) {
+  if (!embedded) return get(place(id));
+  if (!embedded.sessions[id]) throw new Refused(embedded.missing, 404);
+  return embedded.sessions[id];
+}
 
 export async function look(id, what, values = {}) {
   if (!embedded) return get(`${place(id)}/${what}?${query(values)}`);
@@ -75,19 +79,27 @@ export async function imageUrl(id, sha256) {
   return response.ok ? URL.createObjectURL(await response.blob()) : undefined;
 }
 
-// Lines of JSON as they come, until `stop` is called. Lost connections are tried again from where they broke.
+// Lines of JSON as they come, until `stop` is called. Lost connections are tried again from where they broke. A page that is not seen
+// gives its own back until it is: a browser opens six to one server, and the seventh page would wait for ever.
 export function follow(path, onLines, onState = () => {}) {
   const control = new AbortController();
+  let connection = new AbortController();
+  const rest = () => document.visibilityState === "hidden" && connection.abort();
+  document.addEventListener("visibilitychange", rest, { signal: control.signal });
+  control.signal.addEventListener("abort", () => connection.abort());
   (async () => {
     for (let wait = 300; !control.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+      await untilSeen(control.signal);
+      connection = new AbortController();
       try {
-        const response = await fetch(`api/${path()}`, { headers: headers(), signal: control.signal });
+        const response = await fetch(`api/${path()}`, { headers: headers(), signal: connection.signal });
         if (!response.ok) throw new Refused("", response.status);
         onState("live");
         wait = 300;
         await readLines(response.body.getReader(), onLines);
       } catch (error) {
         if (control.signal.aborted) return;
+        if (connection.signal.aborted) continue;
         if (error.status === 401 || error.status === 404) return onState("ended");
       }
       onState("lost");
@@ -95,6 +107,14 @@ export function follow(path, onLines, onState = () => {}) {
     }
   })();
   return () => control.abort();
+}
+
+async function untilSeen(signal) {
+  while (document.visibilityState === "hidden" && !signal.aborted)
+    await new Promise((seen) => {
+      document.addEventListener("visibilitychange", seen, { once: true, signal });
+      signal.addEventListener("abort", seen, { once: true });
+    });
 }
 
 async function readLines(reader, onLines) {

@@ -45,6 +45,7 @@ function Talk({ id }) {
     const begin = async () => {
       try {
         const state = await source.post("talk/open", { session: id });
+        if (state.session_id !== id) return location.replace(`#/talk/${state.session_id}`);
         setTalk({ blocks, state });
         setChoices(await source.post("talk/choices"));
         if (ended) return;
@@ -100,7 +101,7 @@ function Composer({ state, act, choices, busy }) {
     send(state.busy && event.ctrlKey ? "steer" : "next");
   };
   const pick = (key, value, values, name = (each) => each) => html`<label>${t(key)} <select value=${value} onChange=${(event) => act("set", { key, value: event.target.value })}>
-    ${!values.includes(value) && html`<option value=${value}>${value}</option>`}${values.map((each) => html`<option value=${each}>${name(each)}</option>`)}</select></label>`;
+    ${!values.includes(value) && html`<option value=${value}>${name(value)}</option>`}${values.map((each) => html`<option value=${each}>${name(each)}</option>`)}</select></label>`;
   const offered = /^\/\S*$/.test(text) ? choices.commands.filter((row) => row.name.startsWith(text)).slice(0, 8) : [];
   return html`<form onSubmit=${(event) => (event.preventDefault(), send("next"))}>
     ${offered.length > 0 && html`<ul class="facts">${offered.map((row) => html`<li><button type="button" onClick=${() => (setText(`${row.name} `), field.current.focus())}>${row.usage}</button> ${row.about}</li>`)}</ul>`}
@@ -108,7 +109,8 @@ function Composer({ state, act, choices, busy }) {
     <div class="tools"><button>${t(state.busy ? "send_queue" : "send")}</button>
       ${state.busy && html`<button type="button" onClick=${() => send("steer")} disabled=${!state.can_steer}>${t("steer")}</button>
         <button type="button" onClick=${() => act("cancel", {})}>${t("stop")}</button> <span role="status" class="dim">${plain(busy) || t("working")}</span>`}
-      <details open=${!narrow}><summary>${oneLine(state.model, 60)}</summary><div class="tools">${pick("model", state.model, choices.models)} ${pick("mode", state.mode, choices.modes)} ${pick("effort", state.effort, choices.efforts)}
+      <details open=${!narrow}><summary>${oneLine(state.model, 60)}</summary><div class="tools">${pick("model", state.model, choices.models)} ${pick("mode", state.mode, choices.modes)} ${pick("effort", state.effort, ["", ...choices.efforts], (effort) => effort || t("effort_unset"))}
+      ${!state.busy && html`<button type="button" onClick=${() => act("close", {}).then((closed) => closed && (location.hash = "#/talk"))}>${t("close_here")}</button>`}
       <button type="button" onClick=${() => source.post("token").then(({ url }) => setAddress(url))}>${t("another_page")}</button></div></details></div>
     ${address && html`<p class="code">${address}</p>`}</form>`;
 }
@@ -131,7 +133,7 @@ function Question({ question, answer }) {
   };
   const opened = question.choices?.find((choice) => choice.key === open);
   return html`<section class="asks" role="group" aria-label=${t("question")}><p><b>${plain(question.title)}</b> <bdi>${plain(question.about)}</bdi></p>
-    ${question.detail && (isDiff(question.detail) || /^[+-]/m.test(question.detail) ? html`<${ShownDiff} text=${question.detail} />` : html`<${Code} text=${question.detail} />`)}
+    ${question.detail && (question.paths?.length || isDiff(question.detail) ? html`<${ShownDiff} text=${question.detail} />` : html`<${Code} text=${question.detail} />`)}
     ${(question.notes ?? []).map((note) => html`<p class="note">${plain(note)}</p>`)}
     <div class="tools">${(question.choices ?? []).map((choice) => html`<button type="button" aria-expanded=${words[choice.meaning] ? choice.key === open : undefined} onClick=${() => pick(choice)}>${plain(choice.label)}</button>`)}</div>
     ${(opened || question.takes_text) && html`<form onSubmit=${(event) => (event.preventDefault(), give(open, text))}>
