@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from dragoman.viewer.fleets import fleet_grid, list_fleets
+from dragoman.viewer import fleets
+from dragoman.viewer.fleets import fleet_grid, list_fleets, sessions_of_fleets
 from program import Place, service
 from viewer.browsing import serving, settle, watched
 
@@ -38,6 +39,21 @@ def test_a_fleet_is_a_grid_that_leads_to_its_sessions(place: Place, browser: Bro
         row.get_by_role("link").first.click()
         settle(page)
         expect(page.locator(".row.prompt")).to_contain_text("Say good.")
+
+
+def test_the_results_of_a_fleet_are_read_again_only_when_there_are_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tmp_path / "fleet" / "night"
+    base.mkdir(parents=True)
+    (base / "lock.json").write_text('{"id": "1"}')
+    (base / "results.jsonl").write_text('{"result": {"session_id": "a"}}\nnonsense\n{"session_id": 3}\n')
+    read: list[str] = []
+    real = fleets.read_found
+    monkeypatch.setattr(fleets, "read_found", lambda path, *rest, **more: (read.append(Path(path).name), real(path, *rest, **more))[1])
+    assert [sessions_of_fleets(str(tmp_path)) for _ in range(3)] == [{"a": "night"}] * 3
+    assert read.count("results.jsonl") == 1
+    with (base / "results.jsonl").open("a") as file:
+        file.write('{"session_id": "b"}\n')
+    assert sessions_of_fleets(str(tmp_path)) == {"a": "night", "b": "night"}
 
 
 def test_what_is_no_fleet_is_none_and_what_runs_is_seen(tmp_path: Path) -> None:

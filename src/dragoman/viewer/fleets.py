@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -52,16 +53,24 @@ def sessions_of_fleets(folder: str) -> dict[str, str]:
     """Session → the fleet that it was held for, of fleets that are over."""
     found: dict[str, str] = {}
     for fleet in list_fleets(folder):
+        path = os.path.join(folder, FLEETS, fleet["name"], "results.jsonl")
         try:
-            data = read_found(os.path.join(folder, FLEETS, fleet["name"], "results.jsonl"), _MOST_BYTES, cut=True, follow=False)
+            status = os.lstat(path)
+            found |= dict.fromkeys(_session_ids(path, status.st_mtime_ns, status.st_size), fleet["name"])
         except OSError:
             continue
-        for line in data.splitlines():
-            row = jsontext.decode_object(line.decode("utf-8", "replace")) or {}
-            result = row.get("result", row)
-            if isinstance(result, dict) and isinstance(result.get("session_id"), str):
-                found[result["session_id"]] = fleet["name"]
     return found
+
+
+@lru_cache(maxsize=64)
+def _session_ids(path: str, mtime_ns: int, size: int) -> tuple[str, ...]:
+    """The sessions of a file of results, which is read once as it is: every page with the list asks each few seconds. Raises OSError."""
+    rows = (
+        jsontext.decode_object(line.decode("utf-8", "replace")) or {}
+        for line in read_found(path, _MOST_BYTES, cut=True, follow=False).splitlines()
+    )
+    results = (row.get("result", row) for row in rows)
+    return tuple(each["session_id"] for each in results if isinstance(each, dict) and isinstance(each.get("session_id"), str))
 
 
 def _cells(folder: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
