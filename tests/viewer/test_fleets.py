@@ -33,6 +33,7 @@ def test_a_fleet_is_a_grid_that_leads_to_its_sessions(place: Place, browser: Bro
         page = view.open(server.address())
         expect(page.locator(".row.session").first).to_contain_text("two")  # it says of which fleet it is
         page.get_by_role("link", name="Fleets").click()
+        expect(page.get_by_role("heading", name="Fleets")).to_be_visible()  # the list has links of that name too
         page.get_by_role("link", name="two").click()
         row = page.get_by_role("row", name="good <b>")
         expect(row.get_by_role("link")).to_have_count(2)
