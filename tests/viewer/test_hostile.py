@@ -14,7 +14,7 @@ from dragoman.sessions.store import FileStore
 from dragoman.values.messages import Message, Response, Text, Thought, ToolCall, tool_result, user
 from dragoman.values.record import FileChange
 from dragoman.values.usage import Usage
-from program import Place
+from program import Place, service
 from viewer.browsing import serving, settle, watched
 
 EVIL = (
@@ -88,6 +88,37 @@ def test_nothing_of_a_session_acts(place: Place, browser: Browser) -> None:
         page.goto(f"{server.url}#/compare/{home.rpartition('/')[2]}/{home.rpartition('/')[2]}")
         expect(page.get_by_role("heading", name="Two sessions")).to_be_visible()
         settle(page)
+
+
+def test_nothing_of_a_conversation_acts(tmp_path: Path, browser: Browser) -> None:
+    place = Place(tmp_path)
+    (place.home / "dragoman").mkdir()
+    (place.home / "dragoman" / "config.toml").write_text('model = "anthropic/claude-opus-5"')
+    command = json.dumps({"command": EVIL, "writes": True})
+    write = json.dumps({"file_path": "a<b>\u202e.txt", "content": EVIL})
+    script = f"text: {json.dumps(EVIL)}\ncall: run_shell {command}\n---\ncall: write_file {write}\n---\ntext: {json.dumps(EVIL)}"
+    with service(script) as place.service, serving(place, "--talk") as server, watched(browser, server) as view:
+        page = view.open(server.address("/talk"))
+        page.get_by_role("button", name="New conversation").click()
+        page.get_by_label("Write a prompt or a /command").fill(EVIL)
+        page.keyboard.press("Enter")
+        question = page.get_by_role("group", name="Question:")
+        expect(question.locator(".code")).to_contain_text("<script>alert(1)</script>")
+        expect(question.locator(".code")).to_contain_text("<U+202E>txt.exe")
+        question.get_by_role("button", name="no, because").click()
+        page.get_by_label("Why not").fill(EVIL)
+        question.get_by_role("button", name="Send").click()
+        expect(question.locator(".come")).to_contain_text("<script>alert(1)</script>")
+        question.get_by_role("button", name="no", exact=True).click()
+        expect(page.locator(".markdown")).to_have_count(2)
+        for line in (f"/title {EVIL[:100]}", f"/model {EVIL[:100]}"):
+            expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+            page.get_by_label("Write a prompt or a /command").fill(line)
+            page.keyboard.press("Enter")
+            expect(page.get_by_label("Write a prompt or a /command")).to_have_value("")
+        assert page.locator("main script, main iframe, main img, main svg, main base, main meta, main [onerror]").count() == 0
+        assert not set(page.locator("main").inner_text()) & set("\u202e\u202c\u2066\u200b\ufeff\x1b")
+    place.close()
 
 
 SHAPES = {
