@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def test_it_opens_from_disk_without_a_network_and_is_the_same_page(page_file: Pa
         page.goto(f"{page_file.as_uri()}#/")
         page.get_by_role("link", name="What the model was told").nth(number).click()
         expect(page.locator("table.items")).to_contain_text("system prompt")
+        expect(page.locator("table.items tbody tr").first.locator("td").nth(4)).to_contain_text("$")
         page.keyboard.press("2")
         exact = page.locator("pre.exact")
         expect(exact).to_be_visible()
@@ -90,3 +92,12 @@ def test_data_cannot_end_its_place_in_the_page(page_file: Path) -> None:
     text = page_file.read_text()
     data = text.split('id="session-data">')[1].split("</script>")[0]
     assert "<" not in data
+
+
+def test_an_item_that_many_requests_share_is_in_it_once(page_file: Path) -> None:
+    data = json.loads(page_file.read_text().split('id="session-data">')[1].split("</script>")[0])
+    [looks] = data["looks"].values()
+    assert len(looks["items"]) == 6
+    abouts = [part["about"] for part in looks["item_parts"] if part["kind"] == "tools"]
+    assert sorted(abouts) == sorted(set(abouts))
+    assert all(row[0] < len(looks["item_parts"]) for each in looks["items"].values() for row in each["items"])

@@ -82,7 +82,7 @@ def _looks(command: ContextCommand, entries: Sequence[Entry], files: Sequence[di
     """What the page asks for part by part, by its question as the page writes it."""
     from dragoman.conversation.pages.context_simulate import run_simulation
 
-    looks: dict[str, Any] = {"files": {"": files}, "requests": _requests(command, entries), "items": dict(_items(command, entries))}
+    looks: dict[str, Any] = {"files": {"": files}, "requests": _requests(command, entries)} | _items(command, entries)
     texts = {(file["seq"], file["path"]): file_texts(entries, stored, file["seq"], file["path"]) for file in files}
     looks["file"] = [{"seq": seq, "path": path} | found for (seq, path), found in texts.items()]
     try:
@@ -96,7 +96,25 @@ def _answers(entries: Sequence[Entry]) -> list[int]:
     return [entry.seq for entry in entries if isinstance(entry, Said) and entry.message.role != "user"]
 
 
-def _items(command: ContextCommand, entries: Sequence[Entry]) -> Iterator[tuple[str, Any]]:
+_OWN = ("tokens", "whole", "cached", "usd")
+"""What an item has of its own in each request."""
+
+
+def _items(command: ContextCommand, entries: Sequence[Entry]) -> dict[str, Any]:
+    """The items of each request. Most are those of the request before it: what stays the same of an item is there once, in `item_parts`."""
+    parts: dict[str, int] = {}
+    found = dict(_items_by_request(command, entries))
+    for each in found.values():
+        each["items"] = [_item_row(item, parts) for item in each["items"]]
+    return {"items": found, "item_parts": [jsontext.decode(part.encode()) for part in parts], "item_own": _OWN}
+
+
+def _item_row(item: dict[str, Any], parts: dict[str, int]) -> list[Any]:
+    own = [round(value, 8) if isinstance(value := item.pop(name), float) else value for name in _OWN]
+    return [parts.setdefault(jsontext.dumps(item), len(parts)), *own]
+
+
+def _items_by_request(command: ContextCommand, entries: Sequence[Entry]) -> Iterator[tuple[str, Any]]:
     from dragoman.conversation.session_page.requests import items_before
 
     left = MOST_REQUEST_BYTES // 1000

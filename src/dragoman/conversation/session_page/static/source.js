@@ -56,9 +56,17 @@ export async function session(id) {
 export async function look(id, what, values = {}) {
   if (!embedded) return get(`${place(id)}/${what}?${query(values)}`);
   const looks = embedded.looks[id] ?? {};
+  if (what === "items") return embeddedItems(looks, query(values));
   const found = what === "file" ? looks.file?.find((each) => each.seq === values.seq && each.path === values.path) : (looks[what]?.[query(values)] ?? embeddedRequest(id, what, values));
   if (found === undefined) throw new Refused(embedded.missing, 404);
   return found;
+}
+
+// Items of an export name what they share with those of other requests.
+function embeddedItems({ items, item_parts: parts, item_own: names }, asked) {
+  const found = items?.[asked];
+  if (!found) throw new Refused(embedded.missing, 404);
+  return { ...found, items: found.items.map(([part, ...own]) => ({ ...parts[part], ...Object.fromEntries(own.map((value, place) => [names[place], value])) })) };
 }
 
 // Requests of an export say only where they differ from the one before them.
