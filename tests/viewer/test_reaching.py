@@ -126,6 +126,17 @@ def test_a_link_leads_to_its_entry(view: Watched, server: Serving) -> None:
     expect(page.locator(".row.selected")).to_contain_text("todo")
 
 
+def test_keys_that_come_before_the_page_is_drawn_all_count(view: Watched, server: Serving, shown: Shown) -> None:
+    page = view.open(server.address())
+    page.locator(".row.session a.title").click()
+    page.get_by_role("link", name="What the model was told").first.click()
+    expect(page.locator("table.items")).to_be_visible()
+    page.evaluate("for (const key of [']', ']', ']', '[', '2']) dispatchEvent(new KeyboardEvent('keydown', {key}))")
+    exact = page.locator("pre.exact")
+    expect(exact).to_be_visible()
+    assert exact.evaluate("each => each.textContent").encode() == shown.sent[2]
+
+
 def test_back_leads_to_where_one_was(view: Watched, server: Serving) -> None:
     page = view.open(server.address())
     page.locator(".row.session a.title").click()

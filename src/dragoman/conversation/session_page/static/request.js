@@ -11,18 +11,27 @@ export function RequestView({ session, seq, params }) {
   const to = PROTOCOLS.includes(params.get("to")) ? params.get("to") : "";
   const view = VIEWS.includes(params.get("view")) ? params.get("view") : "items";
   const usages = session.blocks.usages();
-  const at = usages.findIndex((block) => block.data.seq === seq);
-  const before = usages.slice(0, Math.max(at, 0)).filter((block) => /^a/.test(block.data.of)).at(-1)?.data.seq;
-  const after = usages.slice(at + 1).find((block) => /^a/.test(block.data.of))?.data.seq;
+  const around = (number) => {
+    const at = usages.findIndex((block) => block.data.seq === number);
+    const isAnswer = (block) => /^a/.test(block.data.of);
+    return [usages.slice(0, Math.max(at, 0)).findLast(isAnswer)?.data.seq, usages.slice(at + 1).find(isAnswer)?.data.seq];
+  };
+  const [before, after] = around(seq);
   const link = (more, number = seq) => `#/s/${session.key}/r/${number}?${new URLSearchParams({ to, view, ...more })}`;
   useLayoutEffect(() => {
+    const now = { seq, view }; // where keys have led to, before it is drawn: they come faster
+    const go = (more) => {
+      Object.assign(now, more);
+      location.hash = link({ view: now.view }, now.seq);
+    };
     const onKey = (event) => {
       if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "[" && before) location.hash = link({}, before);
-      if (event.key === "]" && after) location.hash = link({}, after);
-      if (event.key === "Escape") location.hash = `#/s/${session.key}/e/${seq}`;
+      const [earlier, later] = around(now.seq);
+      if (event.key === "[" && earlier) go({ seq: earlier });
+      if (event.key === "]" && later) go({ seq: later });
+      if (event.key === "Escape") location.hash = `#/s/${session.key}/e/${now.seq}`;
       const place = Number(event.key) - 1;
-      if (VIEWS[place]) location.hash = link({ view: VIEWS[place] });
+      if (VIEWS[place]) go({ view: VIEWS[place] });
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
