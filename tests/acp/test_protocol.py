@@ -40,6 +40,12 @@ def test_garbage_is_answered_and_the_next_message_as_ever(edit: Start, line: byt
     assert editor.ask("session/list") == {"sessions": []}
 
 
+def test_parameters_that_are_null_are_none(edit: Start) -> None:
+    editor = edit("text: Hello.")
+    editor.write(b'{"jsonrpc": "2.0", "id": 1000, "method": "session/list", "params": null}\n')
+    assert editor.result(1000) == {"sessions": []}
+
+
 def test_garbage_before_the_first_message_is_answered_too(edit: Start) -> None:
     editor = edit("text: Hello.", greets=False)
     editor.write(b"garbage\n\n")

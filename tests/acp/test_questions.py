@@ -99,6 +99,8 @@ def test_a_client_that_cannot_ask_refuses(edit: Start, text: str) -> None:
     editor.write(f'{{"jsonrpc": "2.0", "id": "{request["id"]}", "error": {{"code": -32601, "message": "no"}}}}\n'.encode())
     assert editor.result(asked)["stopReason"] == "end_turn"
     assert of_call(editor)["status"] == "failed"
+    told = editor.of("agent_message_chunk")[0]["content"]["text"]
+    assert told.startswith("```\n--- a/a.txt"), "a diff is no Markdown"
 
 
 # --- cancels, in each state

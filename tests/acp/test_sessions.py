@@ -239,3 +239,32 @@ def test_a_prompt_under_way_is_answered_when_its_session_is_loaded(edit: Start, 
     editor.ask("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])
     assert editor.result(first)["stopReason"] == editor.result(second)["stopReason"] == "cancelled"
     assert editor.prompt(session, "and on") == "end_turn"
+
+
+@pytest.mark.parametrize(
+    "odd", ['{"file_path": "~\\u0000x/y"}', '{"file_path": "a.txt", "offset": 99999999999999999999}', '{"paths": [1, null]}', "[1]"]
+)
+def test_odd_arguments_of_a_call_silence_nothing(edit: Start, place: Place, odd: str) -> None:
+    editor = edit(f"call: read_file {odd}\n---\ntext: Done.")
+    session = editor.open()
+    assert editor.prompt(session) == "end_turn"
+    [call] = editor.of("tool_call")
+    assert all(each.get("line", 0) < 2**32 for each in call.get("locations", ())), "the schema's largest number"
+    assert editor.of("agent_message_chunk")[0]["content"]["text"] == "Done."
+    assert editor.ask("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])
+
+
+def test_why_a_call_was_not_run_is_told_once(edit: Start) -> None:
+    editor = edit('call: read_file {"nonsense": 1}\n---\ntext: Done.')
+    editor.prompt(editor.open())
+    [part] = call(editor, "read_file")["content"]
+    assert "do not fit" in part["content"]["text"]
+
+
+def test_a_file_that_is_emptied_is_told_as_a_diff(edit: Start, place: Place) -> None:
+    (place.work / "a.txt").write_text("one\ntwo\n")
+    editor = edit('call: read_file {"file_path": "a.txt"}\n---\ncall: write_file {"file_path": "a.txt", "content": ""}\n---\ntext: Done.')
+    editor.prompt(editor.open())
+    diff = {"type": "diff", "path": str(place.work / "a.txt"), "oldText": "one\ntwo\n", "newText": ""}
+    assert call(editor, "write_file")["content"] == [diff]
+    assert editor.requests[0]["params"]["toolCall"]["content"][0] == diff

@@ -19,6 +19,8 @@ MOST_CHARS = 30_000
 LIVE_CHARS = 8_000
 """Of a command at work: each update tells all of it anew."""
 INNER_LINES = 20
+MOST_LINE = 2**32 - 1
+"""Of a place: more is no number to the protocol."""
 KINDS: Mapping[str, Kind] = {
     "read_file": "read",
     "read_many_files": "read",
@@ -143,7 +145,8 @@ class ShownCall:
             return texts(fenced(said), *notes, *(data.get("notes") or ())), []
         output = data.get("output") or ""
         if self._state != "done":
-            return texts(data.get("result") or "", output if output != data.get("result") else ""), []
+            result = data.get("result") or ""
+            return texts("" if output.startswith(result) else result, output), []
         if kind_of(name) == "edit":
             return texts(data.get("display") or output), []
         return texts(fenced(output) if name in KINDS and kind_of(name) != "think" else output), []
@@ -160,9 +163,17 @@ class ShownCall:
             several = args.get("paths")
             given = [*map(args.get, _PATHS), *(several if isinstance(several, list) else ())]
             named = [path for path in given if isinstance(path, str) and path]
-        line = args.get("offset") if isinstance(args.get("offset"), int) and args.get("offset", 0) > 0 else None
-        paths = dict.fromkeys(os.path.join(self._directory, os.path.expanduser(path)) for path in named)
+        offset = args.get("offset")
+        line = offset if isinstance(offset, int) and 0 < offset <= MOST_LINE else None
+        paths = dict.fromkeys(os.path.join(self._directory, _expanded(path)) for path in named)
         return [Location(path, line) for path in paths]
+
+
+def _expanded(path: str) -> str:
+    try:
+        return os.path.expanduser(path)
+    except ValueError:  # a NUL in the name of a person
+        return path
 
 
 def texts(*written: str) -> tuple[Part, ...]:

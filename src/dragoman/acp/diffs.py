@@ -29,15 +29,15 @@ def read_diff(text: str, path: str) -> tuple[list[DiffPart], list[Location]]:
 
 def _hunks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     """The line of the new file that each begins on, and its lines."""
-    first_line, hunk = 0, list[str]()
+    first_line, hunk, has_begun = 0, list[str](), False
     for line in lines:
         if begins := _HUNK.fullmatch(line):
             if hunk:
                 yield first_line, hunk
-            first_line, hunk = int(begins[1]), list[str]()
-        elif first_line and line[:1] in ("+", "-", " ", "\\"):
+            first_line, hunk, has_begun = int(begins[1]), list[str](), True  # of a file that is emptied: line 0
+        elif has_begun and line[:1] in ("+", "-", " ", "\\"):
             hunk.append(line)
-        elif first_line:
+        elif has_begun:
             break  # what follows is no diff: a note that it was cut
     if hunk:
         yield first_line, hunk

@@ -191,6 +191,8 @@ def _decode(line: bytes) -> _Message:
 
 def read(params: msgspec.Raw, kind: type[T]) -> T:
     """The parameters of a method. Raises AcpError, which says what is wrong with them."""
+    if bytes(params) == b"null":  # some clients write it where they have none
+        params = msgspec.Raw(b"{}")
     try:
         try:
             return msgspec.json.decode(params, type=kind)

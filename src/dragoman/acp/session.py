@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from dragoman.acp.asking import ClientQuestions
+from dragoman.acp.calls import fenced
 from dragoman.acp.outgoing import (
     AgentChunk,
     AvailableCommand,
@@ -236,15 +237,15 @@ class EditorSession:
         return SessionMeter(agent.provider.profile(agent.model).context_window, self._cost_usd)
 
     async def _watch(self) -> None:
-        try:
-            async for event in self.conversation.watch(self._seen):
+        async for event in self.conversation.watch(self._seen):
+            try:
                 self._show(event)
-                self._seen = max(self._seen, event.seq)
-                async with self._moved:
-                    self._moved.notify_all()
-                await self._writer.until_room()
-        except Exception:
-            _log.exception("the conversation is not told any more")
+            except Exception:  # one event that cannot be told must not silence those that follow
+                _log.exception("an event was not told: %s", event.kind)
+            self._seen = max(self._seen, event.seq)
+            async with self._moved:
+                self._moved.notify_all()
+            await self._writer.until_room()
 
     async def _caught_up(self, seq: int) -> None:
         """Wait until the client has been told everything up to this event."""
@@ -302,7 +303,8 @@ class EditorSession:
     def _refuse(self, question: AskedQuestion) -> None:
         """The client cannot show it: the person is told in words what they would have been asked."""
         title = question.title.partition("   ")[0]
-        words = "\n\n".join(filter(None, (question.detail, say("acp.cannot_ask", question=title))))
+        detail = fenced(question.detail) if question.kind == "approval" else question.detail
+        words = "\n\n".join(filter(None, (detail, say("acp.cannot_ask", question=title))))
         self._tell(AgentChunk(TextBlock(words), f"question-{question.id}"))
 
 
