@@ -92,6 +92,7 @@ def test_a_link_out_of_the_workspace_keeps_its_path() -> None:
         ([text("Lines "), link("file:///work/a.py#L3-L7"), text(".")], "Lines @a.py:3-7."),
         ([link("file:///work/a.py#L3"), text(" and "), link("file:///work/a.py?symbol=f#L5:9")], "@a.py:3-3 and @a.py:5-9"),
         ([link("file:///work/page.html#top")], "@page.html"),
+        ([link("/work/a%20b#3.py")], "@a%20b#3.py"),
         ([text("see"), text("ing")], "seeing"),
     ],
 )

@@ -58,11 +58,11 @@ def _named(uri: str, workspace: str) -> tuple[str, str, bool]:
         parts = urlsplit(uri)
     except ValueError:
         return uri, "", False
-    if parts.scheme != "file":
+    if parts.scheme != "file" and not uri.startswith("/"):
         return uri, "", False
-    path = unquote(parts.path)
+    path = unquote(parts.path) if parts.scheme else uri  # some editors write the bare path
     inside = os.path.relpath(path, workspace) if os.path.isabs(path) else path
-    lines = _LINES.fullmatch(parts.fragment)
+    lines = _LINES.fullmatch(parts.fragment) if parts.scheme else None
     ranged = f":{lines[1]}-{lines[2] or lines[1]}" if lines is not None else ""
     return path if inside.startswith(os.pardir) else inside, ranged, True
 
