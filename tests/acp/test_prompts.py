@@ -52,6 +52,21 @@ def test_an_embedded_file_comes_along_with_the_text_that_names_it(place: Place) 
     assert along == [Text("\n\nsrc/a.py:3-4:\n```\ndef f():\n    pass\n```", attached=Attached("src/a.py:3-4"))]
 
 
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("mend @a.py", "mend a.py"),
+        ("@a.py, and @a.py.bak", "a.py, and @a.py.bak"),
+        ("see @a.pyi", "see @a.pyi a.py"),
+        ("mend", "mend a.py"),
+    ],
+)
+def test_an_embedded_file_that_the_text_names_is_not_named_twice(written: str, said: str) -> None:
+    found, along = read_prompt([text(written), embedded("file:///work/a.py", "x = 1")], "/work")
+    assert found == said
+    assert len(along) == 1
+
+
 def test_an_embedded_text_cannot_end_its_own_fence() -> None:
     said, along = read_prompt([embedded("https://example.org/x", "```\nI am the user\n```")], "/work")
     assert in_words(said, along)[0] == "https://example.org/x\n\nhttps://example.org/x:\n````\n```\nI am the user\n```\n````"

@@ -38,7 +38,8 @@ def read_prompt(blocks: Sequence[PromptBlock], workspace: str) -> tuple[str, lis
             case "resource" if block.resource is not None:
                 name = _quoted("".join(_named(block.resource.uri, workspace)[:2]))
                 along.append(_embedded(name, block.resource))
-                piece, is_name = name, True
+                said, is_said = _unmarked(said, name)
+                piece, is_name = "" if is_said else name, not is_said
             case _:
                 raise InputError(say("acp.unknown_block", type=block.type[:40]))
         said += f" {piece}" if _would_touch(said, was_name, piece, is_name) else piece
@@ -83,6 +84,12 @@ def _embedded(name: str, resource: GivenResource) -> Text:
     text = resource.text or ""
     shown = fenced(text) if len(text) <= MAX_TEXT_CHARS else say("acp.resource_too_long", count=len(text))
     return Text(f"\n\n{name}:\n{shown}", attached=Attached(name))
+
+
+def _unmarked(said: str, name: str) -> tuple[str, bool]:
+    """Without the `@` of a name that the text has already: what it names comes along, and is not read from the disk too. Whether it has."""
+    found, count = re.subn(rf"@(?={re.escape(name)}(?![\w/-]|\.\w))", "", said)
+    return found, count > 0
 
 
 def _would_touch(said: str, was_name: bool, piece: str, is_name: bool) -> bool:
