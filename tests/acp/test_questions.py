@@ -311,6 +311,17 @@ def test_a_request_that_is_cancelled_while_it_is_asked_about_the_folder(edit: St
     assert editor.result(again)["stopReason"] == "end_turn"
 
 
+def test_the_commands_of_a_folder_are_told_with_the_yes(edit: Start, untrusted: Place) -> None:
+    (untrusted.work / ".claude" / "commands").mkdir(parents=True)
+    (untrusted.work / ".claude" / "commands" / "greet.md").write_text("---\ndescription: Greets\n---\nGreet $ARGUMENTS.\n")
+    editor = edit("script: end=repeat\ntext: Hello.")
+    session = editor.open()
+    assert editor.prompt(session) == editor.prompt(session) == "end_turn"
+    before, after = [[each["name"] for each in told["availableCommands"]] for told in editor.of("available_commands_update")]
+    assert "greet" not in before
+    assert "greet" in after
+
+
 def test_an_answer_holds_for_the_other_sessions_of_the_folder(edit: Start, untrusted: Place) -> None:
     editor = edit("script: end=repeat\ntext: Hello.")
     one, other = editor.open(), editor.open()

@@ -68,6 +68,7 @@ class EditorSession:
         self._prompts: list[SentText] = []
         self._begun: set[asyncio.Task[StopReason]] = set()
         self._told_options: tuple[ConfigOption, ...] = ()
+        self._told_commands: tuple[AvailableCommand, ...] = ()
         self._told_mode = conversation.mode
         self._cost_usd: float | None = None
         self._priced = 0
@@ -86,7 +87,7 @@ class EditorSession:
     def start(self) -> None:
         """Once the client knows the session."""
         self._updates.hides_prompts = True
-        self._tell(CommandsUpdate(self._commands()))
+        self._tell_commands()
         self._seen = self.conversation.log.seq
         self._watching = asyncio.get_running_loop().create_task(self._watch())
 
@@ -184,6 +185,7 @@ class EditorSession:
             for update in self._updates.notice("\n".join(notices), "warning"):
                 self._tell(update)
         self.tell_settings()
+        self._tell_commands()  # those of a folder that is trusted now
 
     def _stop_reason(self, done: SentEnd) -> StopReason:
         if done.how in ("cancelled", "taken_back"):
@@ -217,6 +219,11 @@ class EditorSession:
         if self.conversation.mode != self._told_mode:
             self._told_mode = self.conversation.mode
             self._tell(ModeUpdate(self._told_mode))
+
+    def _tell_commands(self) -> None:
+        if (commands := self._commands()) != self._told_commands:
+            self._told_commands = commands
+            self._tell(CommandsUpdate(commands))
 
     def _commands(self) -> tuple[AvailableCommand, ...]:
         found = [
