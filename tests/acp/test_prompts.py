@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import pty
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +296,19 @@ def test_a_run_that_fails_is_answered_with_its_reason(edit: Start) -> None:
 def test_why_a_run_has_stopped(edit: Start, script: str, arguments: tuple[str, ...], reason: str) -> None:
     editor = edit(script, *arguments)
     assert editor.prompt(editor.open()) == reason
+
+
+def test_signing_in_asks_a_terminal_for_the_service_and_its_key(place: Place) -> None:
+    """What an editor that can open a terminal runs."""
+    master, slave = pty.openpty()
+    process = place.start("acp", "--sign-in", stdin=slave, stdout=slave, stderr=slave, own_terminal=True)
+    os.close(slave)
+    with open(master, "r+b", buffering=0) as keyboard:
+        shown = b""
+        for asked, typed in ((b"Service", b"anthropic\n"), (b"Key for Anthropic", b"sk-ant-test-0123456789\n"), (b"stored the key", b"")):
+            while asked not in shown:
+                shown += keyboard.read(4_096)
+            keyboard.write(typed)
+        assert process.wait(60) == 0
+    assert b"sk-ant-test" not in shown
+    assert "anthropic" in place.run("auth", "list").out
