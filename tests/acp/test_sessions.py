@@ -201,17 +201,17 @@ def test_the_schema_refuses_what_is_not_of_it() -> None:
 
 def test_a_prompt_that_brought_files_along_is_loaded_with_them(edit: Start, place: Place) -> None:
     """A file that it names stands in its text; an image is shown again."""
-    (place.work / "a.txt").write_text("one\n")
+    (place.work / "a file.txt").write_text("one\n")
     image = {"type": "image", "data": PNG, "mimeType": "image/png"}
-    link = {"type": "resource_link", "uri": f"file://{place.work}/a.txt", "name": "a.txt"}
+    link = {"type": "resource_link", "uri": f"file://{place.work}/a%20file.txt", "name": "a file.txt"}
     editor = edit("text: Seen.")
     session = editor.open()
     assert editor.prompt(session, "look at ", link, image) == "end_turn"
-    assert "one" in str(place.service and place.service.requests[-1]), "the file was sent along"
+    assert "one\\n--- end of" in str(place.service and place.service.requests[-1]), "the file was sent along"
     so_far = len(editor.said)
     editor.ask("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])
     told = [each["content"] for each in editor.updates(after=so_far) if each["sessionUpdate"] == "user_message_chunk"]
-    assert told == [{"type": "text", "text": "look at @a.txt"}, image]
+    assert told == [{"type": "text", "text": 'look at @"a file.txt"'}, image]
 
 
 @pytest.mark.parametrize(

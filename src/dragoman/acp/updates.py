@@ -132,7 +132,7 @@ class Updates:
             return self._media(told["mime"], told["sha256"])
         if "uri" in told:
             return LinkBlock(told["uri"].rpartition("/")[2] or told["uri"], told["uri"], told["mime"])
-        return TextBlock(told["text"].strip("\n")) if told["name"] not in prompt else None
+        return TextBlock(told["text"].strip("\n")) if told["name"].removeprefix("@") not in prompt else None
 
     def _media(self, mime: str, sha256: str) -> Block:
         """The thing itself where a client can show it; else, and where it is lost, its name."""
