@@ -1,4 +1,5 @@
-"""Clients of the protocol that are not ours, end to end: acpx, the official Python SDK in two versions, and harbor's runner."""
+"""Clients of the protocol that are not ours, end to end: acpx, the official SDKs of Python, in two versions, and TypeScript, and harbor's
+runner."""
 
 from __future__ import annotations
 
@@ -84,6 +85,19 @@ def test_the_python_sdk(place: Place, text: Path, version: str) -> None:
     seen: dict[str, Any] = json.loads(done.stdout)
     assert (seen["version"], seen["agent"], seen["stopped"], seen["cancelled"]) == (1, "dragoman", "end_turn", "cancelled")
     assert (seen["asked"], seen["sessions"]) == (1, 1)
+    assert (seen["live"]["tool_call"], seen["loaded"]["tool_call"]) == (5, 5)
+    assert seen["loaded"]["user_message_chunk"] == seen["loaded"]["plan"] == 1
+    assert text.read_text() == "one\n2\nthree\n"
+
+
+def test_the_typescript_sdk(place: Place, text: Path) -> None:
+    sdk = require_package("@agentclientprotocol/sdk")
+    done = run(place, [node(), str(Path(__file__).parent / "sdk_client.mjs"), str(sdk), *AGENT])
+    assert (done.returncode, done.stderr) == (0, ""), done
+    seen: dict[str, Any] = json.loads(done.stdout)
+    assert (seen["version"], seen["agent"], seen["stopped"], seen["code"]) == (1, "dragoman", "end_turn", 0)
+    assert (seen["asked"], seen["sessions"], seen["left"]) == (1, 1, 0)
+    assert seen["options"] == [MODEL, "plan", "high"]
     assert (seen["live"]["tool_call"], seen["loaded"]["tool_call"]) == (5, 5)
     assert seen["loaded"]["user_message_chunk"] == seen["loaded"]["plan"] == 1
     assert text.read_text() == "one\n2\nthree\n"
