@@ -115,6 +115,31 @@ def test_a_session_that_is_loaded_tells_what_was_told_before(worked: tuple[Edito
     assert loaded == live
 
 
+TOLD_AGAIN = [
+    'call: edit {"file_path": "l.txt", "old_string": "line 5\\n", "new_string": "LINE\\n"}\n---\n'
+    'call: write_file {"file_path": "n.txt", "content": "x"}',
+    'call: edit {"file_path": "l.txt", "old_string": "nowhere", "new_string": "x"}\n'
+    'call: read_file {"file_path": "none.txt"}\ncall: no_such_tool {}',
+    'call: run_shell {"command": "seq 1 40000; echo err >&2; exit 7", "writes": true}',
+    'call: run_shell {"command": "echo \'```\'; kill -9 $$", "writes": true}',
+    'call: grep {"pattern": "line 1"}\ncall: glob {"pattern": "*.txt"}\ncall: read_file {"file_path": "l.txt", "offset": 10, "limit": 3}',
+    "thought: a\ntext: b\nthought: c\ntext: d\ncall: list_directory {}",
+    'error: 529 retry_after=0 "overloaded"',
+]
+
+
+@pytest.mark.parametrize("script", TOLD_AGAIN)
+def test_whatever_was_told_is_told_again(edit: Start, place: Place, script: str) -> None:
+    (place.work / "l.txt").write_text("".join(f"line {number}\n" for number in range(60)))
+    editor = edit(f"{script}\n---\ntext: Done.")
+    session = editor.open()
+    assert editor.prompt(session) == "end_turn"
+    live, so_far = joined(editor.updates()), len(editor.said)
+    editor.ask("session/load", sessionId=session, cwd=str(place.work), mcpServers=[])
+    loaded = joined(editor.updates(after=so_far))
+    assert {key: value for key, value in loaded.items() if not key.startswith("user_message_chunk")} == live
+
+
 def test_a_session_goes_on_where_it_was_after_the_program_has_ended(worked: tuple[Editor, str], edit: Start, place: Place) -> None:
     before, session = worked
     live = joined(before.updates())
