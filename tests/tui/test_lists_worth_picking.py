@@ -104,6 +104,30 @@ def test_figures_of_a_stopped_run_agree_that_they_are_the_least(place: Place) ->
             pane.expect(f"≥${cost[1]}", count=2)
 
 
+def test_another_model_and_an_earlier_session_are_few_keys_away(place: Place) -> None:
+    with service("text: Old.\n---\ntext: New.\n---\ntext: On.") as serving:
+        place.service = serving
+        for prompt in ("yesterday's work", "today's work"):
+            assert place.ask(prompt).code == 0
+        with tmux(place, "-r", size=(40, 110)) as pane:
+            pane.expect("today's work")
+            pane.keys("Down")
+            pane.expect("› yesterday's work")
+            pane.keys("Enter")
+            pane.expect("Old.")
+            pane.expect("Ask, / for")
+            pane.keys("M-p")
+            pane.expect("Model for the next answer")
+            pane.type("haiku-4-5")
+            pane.expect("/ haiku-4-5")
+            pane.keys("Enter")
+            pane.expect("the model is now anthropic/claude-haiku-4-5")
+            pane.type("go on")
+            pane.keys("Enter")
+            pane.expect("On.")
+        assert serving.requests[-1]["model"].startswith("claude-haiku-4-5")
+
+
 def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:
     with service("stall\n---\ntext: Back again.") as serving:
         place.service = serving

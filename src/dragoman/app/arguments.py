@@ -51,7 +51,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("config", ("--config",), "value"),
     Option("trust", ("--trust",), commands=("run", "acp", "config", "doctor", "hooks", "mcp", "agents", "skills", "plugins", "fleet")),
     Option("revoke", ("--revoke",), commands=("trust",)),
-    Option("resume", ("--resume",), "maybe", commands=("run",)),
+    Option("resume", ("-r", "--resume"), "maybe", commands=("run",)),
     Option("resume", ("-c", "--continue"), commands=("run",), otherwise="latest"),
     Option("worktree", ("--worktree",), "maybe", commands=("run",)),
     Option("search", ("--search",), "maybe", ("tool", "grounding", "off"), commands=("run",), otherwise=SEARCH_NOW),

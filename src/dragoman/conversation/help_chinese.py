@@ -41,7 +41,7 @@ CHINESE_HELP["run"] = """\
       --debug              把日志写到标准错误；不含密钥
       --worktree [NAME]    在单独的 git 工作树中工作，位于仓库旁边；若没有改动，之后会移除
   -c, --continue           继续此文件夹最近的会话及其模型，除非给出 -m
-      --resume [ID]        继续此 ID 的会话（见 dragoman sessions）；不给 ID 时由您挑选，用 -p 时是此文件夹
+  -r, --resume [ID]        继续此 ID 的会话（见 dragoman sessions）；不给 ID 时由您挑选，用 -p 时是此文件夹
                            最近的会话
       --search [HOW]       直接在网络上搜索提示本身，并给出结果及其来源：dragoman --search "北京天气"。
                            给出 HOW 时指定模型如何搜索：tool（google_web_search）、grounding（由其服务自行

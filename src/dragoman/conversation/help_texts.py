@@ -48,7 +48,7 @@ usage: dragoman [options]                     a conversation in the terminal
       --worktree [NAME]    work in a git worktree of its own, beside the repository; it is removed if
                            nothing was changed in it
   -c, --continue           continue the latest session in this folder, with its model, unless you give -m
-      --resume [ID]        continue the session with this id (see dragoman sessions); without an ID you
+  -r, --resume [ID]        continue the session with this id (see dragoman sessions); without an ID you
                            pick one, and with -p it is the latest in this folder
       --search [HOW]       search the web for the prompt itself and print what is found, with its sources:
                            dragoman --search "weather in Beijing". With HOW, how the model searches:

@@ -19,12 +19,13 @@ KEYS = {
     "ctrl-v": "image",
     "ctrl-l": "redraw",
     "shift-tab": "mode",
+    "alt-p": "models",
     "f1": "keys",
 }
 """Keys of the conversation. The composer has those of readline besides."""
 AT_WORK = {"background": "b", "stop_one": "x", "next_one": "down", "other_model": "m", "retry_now": "enter"}
 """What is done about what is under way, and the key for it that is only one while nothing is written (work_keys.py)."""
-ACTIONS = (*dict.fromkeys(KEYS.values()), "models", "sessions", "context", "back", *AT_WORK, "none")
+ACTIONS = (*dict.fromkeys(KEYS.values()), "sessions", "context", "back", *AT_WORK, "none")
 
 
 _FUNCTION_KEYS = (f"f{number}" for number in range(1, 13))

@@ -128,6 +128,7 @@ Ctrl-G           write in $EDITOR
 Ctrl-V           the image in the clipboard
 Ctrl-O           open what is folded
 Shift-Tab        what runs without asking
+Alt-P            another model
 Esc              stop the run; twice: back to an earlier prompt
 Ctrl-C           stop, clear, leave
 Ctrl-Z, Ctrl-D   suspend, leave

@@ -86,6 +86,7 @@ Ctrl-G           用 $EDITOR 编写
 Ctrl-V           粘贴剪贴板中的图片
 Ctrl-O           打开折叠的内容
 Shift-Tab        哪些操作无需询问
+Alt-P            换一个模型
 Esc              停止运行；两次：回到较早的提示
 Ctrl-C           停止、清除、退出
 Ctrl-Z, Ctrl-D   挂起、退出
