@@ -153,9 +153,9 @@ def measure_everyday(model: str, questions: tuple[everyday.Question, ...], tries
     with _own_folder() as folder:
         for question in questions:
             for seed in range(1, tries + 1):
-                _, told, seconds = ask(subject, question.text, model, seed, folder)
+                code, told, seconds = ask(subject, question.text, model, seed, folder)
                 answer = str(told.get("response", "")) or json.dumps(told.get("error", ""))
-                verdict = everyday.judge(question, answer, folder / "workspace")
+                verdict = everyday.judge(question, answer, folder / "workspace") if code == 0 else "false"
                 given.append(everyday.Given(question, answer, str(told.get("unchecked", "")), seconds, verdict))
                 if shows:
                     everyday.show(given[-1])
