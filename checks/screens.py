@@ -83,6 +83,8 @@ def conversation(answers: str, *, size: tuple[int, int] = (ROWS, COLUMNS), env: 
         place.work.mkdir()
         (place.work / "calc.py").write_text(CALC)
         (place.work / "test_calc.py").write_text(TESTS)
+        for folder_made in ("build", "dist"):
+            (place.work / folder_made).mkdir()
         for command in ("git init -q", "git add .", "git -c user.name=a -c user.email=a@example.org commit -qm first"):
             subprocess.run(command.split(), cwd=place.work, check=True)
         place.more_env = {"COLORTERM": "truecolor"} | dict(env or {})
