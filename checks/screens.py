@@ -149,10 +149,9 @@ def done() -> Iterator[str]:
         pane.expect("Ask, /")
         say(pane, "fix div")
         pane.expect("y yes")
-        pane.keys("y")
-        time.sleep(1.0)
-        if "y yes" in pane.run("capture-pane", "-p"):
-            pane.keys("y")
+        pane.expect("a key answers")
+        pane.keys("y", "Enter")
+        pane.expect("exit 0")
         pane.expect("out · $")
         yield capture(pane)
 
@@ -193,7 +192,7 @@ def recording() -> Iterator[str]:
     with conversation(script(READ, f"{written(REVIEW, 0.12)}\n{EDIT}", TEST, DONE)) as pane:
         pane.expect("Ask, /")
         steps: list[tuple[float, Callable[[], None]]] = [(1.0 + 0.09 * at, _typing(pane, char)) for at, char in enumerate("fix div")]
-        steps += [(2.2, lambda: pane.keys("Enter")), (8.0, lambda: pane.keys("y")), (9.5, lambda: pane.keys("y"))]
+        steps += [(2.2, lambda: pane.keys("Enter")), (8.0, lambda: pane.keys("y"))]
         began = time.monotonic()
         while (now := time.monotonic() - began) < 13:
             if steps and now >= steps[0][0]:
