@@ -22,21 +22,22 @@ GRACE_S = 0.2
 _KILLING_S = 0.2
 
 
-def end_processes(group: int | None, cookie: str) -> None:
-    """End a process group and all other processes with the cookie: first SIGTERM, then SIGKILL. Blocks for half a second at most."""
+def end_processes(group: int | None, cookie: str, variable: str = COOKIE) -> None:
+    """End a process group and all other processes with the cookie in that variable: first SIGTERM, then SIGKILL. Blocks for half a second
+    at most."""
     if os.name != "posix":
         if group is not None:
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(group)], capture_output=True, check=False)
         return
-    if not _signal(group, cookie, signal.SIGTERM):
+    if not _signal(group, cookie, variable, signal.SIGTERM):
         return
     deadline = time.monotonic() + GRACE_S
     while time.monotonic() < deadline:
         time.sleep(0.01)
-        if not _signal(group, cookie, 0):
+        if not _signal(group, cookie, variable, 0):
             return
     deadline = time.monotonic() + _KILLING_S
-    while _signal(group, cookie, signal.SIGKILL) and time.monotonic() < deadline:
+    while _signal(group, cookie, variable, signal.SIGKILL) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
@@ -155,10 +156,10 @@ def _started(pid: int) -> str:
     return "" if is_gone else fields[19].decode()
 
 
-def _signal(group: int | None, cookie: str, number: int) -> bool:
+def _signal(group: int | None, cookie: str, variable: str, number: int) -> bool:
     """Send a signal to every process of the call. Returns whether any of them is alive."""
     reached = group is not None and _send_signal(os.killpg, group, number)
-    carriers = [pid for pid in _pids_with_cookie(cookie) if _send_signal(os.kill, pid, number)] if cookie else []
+    carriers = [pid for pid in _pids_with_cookie(cookie, variable) if _send_signal(os.kill, pid, number)] if cookie else []
     return bool(carriers) or (reached and group is not None and _has_living(group))
 
 
@@ -170,9 +171,9 @@ def _send_signal(send: Callable[[int, int], None], target: int, number: int) -> 
     return True
 
 
-def _pids_with_cookie(cookie: str) -> list[int]:
+def _pids_with_cookie(cookie: str, variable: str) -> list[int]:
     """Ids of living processes with the cookie in that variable. Elsewhere in an environment the same letters may stand by chance."""
-    name, wanted = f"{COOKIE}=".encode(), cookie.encode()
+    name, wanted = f"{variable}=".encode(), cookie.encode()
     return [
         pid
         for pid, environment in _read_each("environ")

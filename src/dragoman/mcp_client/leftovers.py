@@ -22,7 +22,7 @@ def reap_leftovers() -> int:
     """End the servers of processes that are gone. Returns how many of those there were. Blocks for a moment where it finds any."""
     owners = {owner for owner in _marks() if not is_alive(owner.removesuffix(";"))}
     for owner in owners:
-        end_processes(None, f"{MARK}={owner}")
+        end_processes(None, owner, MARK)
     return len(owners)
 
 
