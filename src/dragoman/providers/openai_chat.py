@@ -182,7 +182,7 @@ def _wire_messages(request: Request, rendered: Sequence[Rendered], to: Destinati
     if system:
         yield _system_message("\n\n".join(system), to)
     after_tool, uses_blocks = False, _uses_blocks(to)  # asked once: there may be thousands of messages
-    items = list(_merge_runs(rendered, to)) if _merges_runs(to) else list(_merge_answers(rendered, to))
+    items = list(_merge_runs(rendered, to)) if _merges_runs(to) else _merge_answers(rendered, to)
     for item in _mark_items(items) if _is_marked(to) else items:
         if item.results:
             yield item.results
@@ -258,23 +258,22 @@ def _merge_runs(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rende
         yield last
 
 
-def _merge_answers(rendered: Sequence[Rendered], to: Destination) -> Iterator[Rendered]:
+def _merge_answers(rendered: Sequence[Rendered], to: Destination) -> Sequence[Rendered]:
     """Merge answers of plain text that follow each other, where nothing else is merged.
 
     What stands between two messages changes only by a rewind, so a merged one is the same in every later request.
     """
-    last: Rendered | None = None
+    if "assistantassistant" not in "".join([item.role for item in rendered]):  # as nearly always, and there may be thousands
+        return rendered
+    merged: list[Rendered] = []
     for item in rendered:
         if item.is_empty:
             continue
-        if last is not None:
-            if _is_plain(last) and _is_plain(item):
-                last = _merge_two(last, item, to)
-                continue
-            yield last
-        last = item
-    if last is not None:
-        yield last
+        if _is_plain(item) and merged and _is_plain(merged[-1]):
+            merged[-1] = _merge_two(merged[-1], item, to)
+        else:
+            merged.append(item)
+    return merged
 
 
 def _is_plain(item: Rendered) -> bool:
