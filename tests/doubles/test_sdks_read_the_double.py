@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import httpx2
-import openai
 import pytest
-from google import genai
-from google.genai import errors as genai_errors
-from google.genai import types as genai_types
 
 from dragoman.testing.mock.server import MockServer
 from dragoman.testing.script import Source
+from lazily import Lazily
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+    import openai
+    from google import genai
+    from google.genai import errors as genai_errors
+    from google.genai import types as genai_types
+else:
+    anthropic, httpx2, openai, genai = map(Lazily, ("anthropic", "httpx2", "openai", "google.genai"))
+    genai_errors, genai_types = map(Lazily, ("google.genai.errors", "google.genai.types"))
 
 SCRIPT = """\
 thought signature=c2lnbmF0dXJl piece=4: I should look at both files.

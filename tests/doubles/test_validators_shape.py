@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import anthropic.types.message_create_params as anthropic_params
-import openai.types.chat.completion_create_params as chat_params
-import openai.types.responses.response_create_params as responses_params
 import pydantic
 import pytest
-from google.genai import types as genai_types
 
 from dragoman.testing.mock.validate import Rules, validate
 from dragoman.values.profile import ProtocolName
+from lazily import Lazily
 from wire_bodies import (
     ANTHROPIC_TOOLS,
     CHAT_TOOLS,
@@ -49,6 +47,11 @@ from wire_bodies import (
     use,
     user,
 )
+
+if TYPE_CHECKING:
+    from google.genai import types as genai_types
+else:
+    genai_types = Lazily("google.genai.types")
 
 # Requests as they are really sent.
 
@@ -193,11 +196,17 @@ def exhaust(value: object) -> object:
     return value if isinstance(value, str | bytes) or not hasattr(value, "__iter__") else [exhaust(item) for item in value]
 
 
-SDK: dict[ProtocolName, Callable[[Json], object]] = {
-    "anthropic": pydantic.TypeAdapter(anthropic_params.MessageCreateParamsNonStreaming).validate_python,
-    "openai_chat": pydantic.TypeAdapter(chat_params.CompletionCreateParamsNonStreaming).validate_python,
-    "openai_responses": pydantic.TypeAdapter(responses_params.ResponseCreateParamsNonStreaming).validate_python,
+SDK_TYPES: dict[ProtocolName, str] = {
+    "anthropic": "anthropic.types.message_create_params:MessageCreateParamsNonStreaming",
+    "openai_chat": "openai.types.chat.completion_create_params:CompletionCreateParamsNonStreaming",
+    "openai_responses": "openai.types.responses.response_create_params:ResponseCreateParamsNonStreaming",
 }
+
+
+@cache
+def adapter(protocol: ProtocolName) -> pydantic.TypeAdapter[Any]:
+    module, _, name = SDK_TYPES[protocol].partition(":")
+    return pydantic.TypeAdapter(getattr(import_module(module), name))
 
 
 @pytest.mark.parametrize(("protocol", "body"), EVERY_GOOD)
@@ -210,7 +219,7 @@ def test_the_official_sdk_takes_the_real_requests_too(protocol: ProtocolName, bo
         genai_types.GenerationConfig.model_validate(body.get("generationConfig", {}))
         genai_types.ToolConfig.model_validate(body.get("toolConfig", {}))
         return
-    exhaust(SDK[protocol]({key: item for key, item in body.items() if key != "stream"}))
+    exhaust(adapter(protocol).validate_python({key: item for key, item in body.items() if key != "stream"}))
 
 
 # Errors of shape.

@@ -9,17 +9,11 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import openai
 import pytest
-from anthropic.types.beta.message_create_params import MessageCreateParamsStreaming as BetaMessageParams
-from anthropic.types.message_create_params import MessageCreateParamsStreaming as MessageParams
-from google import genai
-from google.genai import types as genai_types
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming as ChatParams
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as ResponsesParams
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dragoman.providers.connect import connect
@@ -28,28 +22,47 @@ from dragoman.testing.mock.server import MockServer, ServedExchange
 from dragoman.values.contracts import Provider
 from dragoman.values.errors import BadRequest, RateLimited, Unauthorized
 from dragoman.values.messages import Request, assistant, user
+from lazily import Lazily
 from wire.cases import BLOBS, CASES, call
 from wire.destinations import BY_NAME, CATALOG, Destination
 
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+    from google import genai
+    from google.genai import types as genai_types
+else:
+    anthropic, openai, genai, genai_types = map(Lazily, ("anthropic", "openai", "google.genai", "google.genai.types"))
+
 Json = dict[str, Any]
 KEY = "a-key"
-ADAPTERS: dict[str, TypeAdapter[Any]] = {
-    "anthropic": TypeAdapter(MessageParams),
-    "anthropic-budget": TypeAdapter(MessageParams),
-    "anthropic-adaptive": TypeAdapter(MessageParams),
-    "anthropic-bound": TypeAdapter(BetaMessageParams),
-    "anthropic-bound-off": TypeAdapter(BetaMessageParams),
-    "openai": TypeAdapter(ChatParams),
-    "openai-sampling": TypeAdapter(ChatParams),
-    "openai-hearing": TypeAdapter(ChatParams),
-    "openai-stranger": TypeAdapter(ChatParams),
-    "responses": TypeAdapter(ResponsesParams),
-    "responses-other-model": TypeAdapter(ResponsesParams),
-    "xai": TypeAdapter(ResponsesParams),
+MESSAGES = "anthropic.types.message_create_params:MessageCreateParamsStreaming"
+BETA_MESSAGES = "anthropic.types.beta.message_create_params:MessageCreateParamsStreaming"
+CHAT = "openai.types.chat.completion_create_params:CompletionCreateParamsStreaming"
+RESPONSES = "openai.types.responses.response_create_params:ResponseCreateParamsStreaming"
+TYPES = {
+    "anthropic": MESSAGES,
+    "anthropic-budget": MESSAGES,
+    "anthropic-adaptive": MESSAGES,
+    "anthropic-bound": BETA_MESSAGES,
+    "anthropic-bound-off": BETA_MESSAGES,
+    "openai": CHAT,
+    "openai-sampling": CHAT,
+    "openai-hearing": CHAT,
+    "openai-stranger": CHAT,
+    "responses": RESPONSES,
+    "responses-other-model": RESPONSES,
+    "xai": RESPONSES,
 }
 """Destinations that the types describe: the SDKs' own services, and what speaks their protocol without an accent."""
 
 SENT = [name for name in CASES if name not in ("search", "search_and_tools", "json_schema_and_tools")]
+
+
+@cache
+def adapter(described: str) -> TypeAdapter[Any]:
+    module, _, name = described.partition(":")
+    return TypeAdapter(getattr(import_module(module), name))
 
 
 def settled(value: Any) -> Any:
@@ -65,14 +78,14 @@ def settled(value: Any) -> Any:
             return [settled(item) for item in value]
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
+@pytest.mark.parametrize("name", TYPES)
 def test_the_sdk_types_accept_every_body(name: str) -> None:
     """The official SDKs are oracles."""
     to = BY_NAME[name]
     for case in [*SENT, *(["search"] if to.protocol != "openai_chat" else [])]:
         body = described(name, to.body(CASES[case]))
         try:
-            read = settled(ADAPTERS[name].validate_python(body))
+            read = settled(adapter(TYPES[name]).validate_python(body))
         except ValidationError as error:
             pytest.fail(f"{case}: {error}")
         assert read == body, case
@@ -104,10 +117,10 @@ def test_the_sdk_types_notice_what_they_do_not_know(name: str) -> None:
     """So that the test above can fail."""
     body = BY_NAME[name].body(CASES["one_call"])
     messages = "input" if name == "responses" else "messages"
-    assert settled(ADAPTERS[name].validate_python({**body, "made_up": 1})) != {**body, "made_up": 1}
+    assert settled(adapter(TYPES[name]).validate_python({**body, "made_up": 1})) != {**body, "made_up": 1}
     for wrong in ({"role": "wizard", "content": "Hello."}, {"role": "user", "content": [{"type": "hologram"}]}):
         with pytest.raises(ValidationError):
-            settled(ADAPTERS[name].validate_python({**body, messages: [wrong]}))
+            settled(adapter(TYPES[name]).validate_python({**body, messages: [wrong]}))
 
 
 GEMINI = [to for to in BY_NAME.values() if to.protocol == "gemini"]

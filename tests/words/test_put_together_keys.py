@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
@@ -17,15 +18,24 @@ from sentence_keys import Place, Source
 
 CATALOGUE = Path(words.__file__).parent
 FOLDER = Path(dm.__file__).parent
-SOURCE = Source(FOLDER, skip=lambda path: path == CATALOGUE / "__init__.py" or CATALOGUE in path.parent.parents)
-PLACES = [*SOURCE.places()]
 NOT_READ = "testing."
 """Sentences for those who write tests with the library's doubles: in English alone."""
 
 
+@cache
+def source() -> Source:
+    """Read when a test asks for it: collecting the tests does not."""
+    return Source(FOLDER, skip=lambda path: path == CATALOGUE / "__init__.py" or CATALOGUE in path.parent.parents)
+
+
+@cache
+def places() -> list[Place]:
+    return [*source().places()]
+
+
 def of(module: str, name: str) -> Any:
     """What a module of ours defines, named by the end of its path: it may be moved."""
-    found = [each.name for each in SOURCE.modules if f".{each.name}".endswith(f".{module}")]
+    found = [each.name for each in source().modules if f".{each.name}".endswith(f".{module}")]
     assert len(found) == 1, f"{module}: {found or 'no such module'}"
     return getattr(import_module(found[0]), name)
 
@@ -37,11 +47,11 @@ def without(values: Iterable[str], *some: str) -> list[str]:
 
 def checked_features() -> Iterator[str]:
     """`Check("name", …)`; those of the words for effort have a sentence of their own."""
-    module = next(each for each in SOURCE.modules if each.name.endswith(".live_checks"))
+    module = next(each for each in source().modules if each.name.endswith(".live_checks"))
     return (
         value
         for call in module.calls["Check"]
-        for value in SOURCE.values(call.args[0])
+        for value in source().values(call.args[0])
         if isinstance(value, str) and "effort_" not in value
     )
 
@@ -112,20 +122,20 @@ def is_there(key: str, language: str) -> bool:
 
 
 def test_every_key_that_is_put_together_has_a_sentence_in_both_languages() -> None:
-    assert len(PLACES) > 100
-    assert faults(PLACES, ROWS, is_there) == []
+    assert len(places()) > 100
+    assert faults(places(), ROWS, is_there) == []
 
 
 def test_a_row_is_only_for_what_the_source_does_not_tell() -> None:
-    told = {place.pattern: place.keys for place in PLACES}
+    told = {place.pattern: place.keys for place in places()}
     assert [pattern for pattern in ROWS if told[pattern] is not None and all(is_there(key, "en") for key in told[pattern])] == []
 
 
 def test_every_sentence_of_the_catalogue_is_said() -> None:
     """A beginning that is used somewhere does not excuse all that begins with it."""
-    written = {node.value for module in SOURCE.modules for node in ast.walk(module.tree) if isinstance(node, ast.Constant)}
+    written = {node.value for module in source().modules for node in ast.walk(module.tree) if isinstance(node, ast.Constant)}
     filled_in = {pattern.replace("{}", str(value)) for pattern, values in ROWS.items() for value in values()}
-    said = {*written, *filled_in, *words.ALWAYS_LOADED, *(key for place in PLACES for key in place.keys or ())}
+    said = {*written, *filled_in, *words.ALWAYS_LOADED, *(key for place in places() for key in place.keys or ())}
     said |= {key for key in import_module(f"{words.__name__}.en.viewer").TEXTS if key.startswith("viewer.page_")}  # viewer/test_vendored.py
     tables = [path.stem for path in (CATALOGUE / "en").glob("*.py") if path.stem not in ("__init__", words.REMEDIES)]
     assert {key for table in tables for key in import_module(f"{words.__name__}.en.{table}").TEXTS} - said == set()

@@ -13,6 +13,7 @@ import re
 import string
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -36,8 +37,14 @@ from dragoman.words import Sentence, change_values, choose_language, in_language
 
 SOURCE = Path(dm.__file__).parent
 CATALOGUE = Path(words.__file__).parent
-MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py")) if CATALOGUE not in path.parents}
-PROGRAM = [path for path in MODULES if path.relative_to(SOURCE).parts[0] in {"app", "cli", "conversation", "fleet", "plain", "tui"}]
+PATHS = [path for path in sorted(SOURCE.rglob("*.py")) if CATALOGUE not in path.parents]
+PROGRAM = [path for path in PATHS if path.relative_to(SOURCE).parts[0] in {"app", "cli", "conversation", "fleet", "plain", "tui"}]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Parsed when a test looks into it: collecting the tests does not."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def tables() -> dict[str, str]:
@@ -74,20 +81,19 @@ def places_in(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_what_is_said_has_an_english_text_with_the_same_values(path: Path) -> None:
-    for key, values in said(MODULES[path]):
-        assert key in ENGLISH, f"{path.name} says {key!r}, which no table has"
-        assert places_in(ENGLISH[key]) == values, f"{path.name}: {key!r}"
+def test_what_is_said_has_an_english_text_with_the_same_values() -> None:
+    for path in PATHS:
+        for key, values in said(tree_of(path)):
+            assert key in ENGLISH, f"{path} says {key!r}, which no table has"
+            assert places_in(ENGLISH[key]) == values, f"{path}: {key!r}"
 
 
-@pytest.mark.parametrize("path", PROGRAM, ids=lambda path: path.name)
-def test_nothing_is_printed_in_words_of_its_own(path: Path) -> None:
-    for node in ast.walk(MODULES[path]):
+def test_nothing_is_printed_in_words_of_its_own() -> None:
+    for path, node in ((each, node) for each in PROGRAM for node in ast.walk(tree_of(each))):
         if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             is_text = isinstance(node.args[0], ast.Constant) and any(map(str.isalpha, str(node.args[0].value)))
-            assert name not in {"print", "line"} or not is_text, f"{path.name}:{node.lineno} belongs into the catalogue"
+            assert name not in {"print", "line"} or not is_text, f"{path}:{node.lineno} belongs into the catalogue"
 
 
 def test_every_text_can_be_filled() -> None:
@@ -181,16 +187,17 @@ def test_the_same_error_names_the_remedy_of_who_reads_it() -> None:
     assert (error.key, dict(error.values)) == ("sessions.not_found", {"session": "x"})
 
 
-LIBRARY = [path for path in MODULES if path not in PROGRAM and path.name != "__main__.py"]  # the latter has CSS: --text
+LIBRARY = [path for path in PATHS if path not in PROGRAM and path.name != "__main__.py"]  # the latter has CSS: --text
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_words_in_the_library_name_a_flag_or_a_command(path: Path) -> None:
+def test_no_words_in_the_library_name_a_flag_or_a_command() -> None:
     """Also what the model is told: an embedder's model must not send its user to a terminal."""
-    comments = {id(node.value) for node in ast.walk(MODULES[path]) if isinstance(node, ast.Expr)}  # docstrings
-    for node in ast.walk(MODULES[path]):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments and " " in node.value:
-            assert not re.search(rf"(?<=[ `(])--(?!git )[a-z]+\b|\bdragoman ({'|'.join(COMMANDS)})\b", node.value), node.lineno
+    named = re.compile(rf"(?<=[ `(])--(?!git )[a-z]+\b|\bdragoman ({'|'.join(COMMANDS)})\b")
+    for path in LIBRARY:
+        comments = {id(node.value) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Expr)}  # docstrings
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments and " " in node.value:
+                assert not named.search(node.value), f"{path}:{node.lineno}"
 
 
 FLAGS_OF_OTHER_PROGRAMS = {
@@ -218,10 +225,10 @@ def error_names(known: set[str]) -> dict[Path, set[str]]:
     names: dict[Path, set[str]] = {}
     while True:
         before = sum(map(len, ours.values()))
-        for path, tree in MODULES.items():
+        for path in PATHS:
             module = ".".join(["dragoman", *path.relative_to(SOURCE).with_suffix("").parts])
             here = names.setdefault(path, set())
-            for node in ast.walk(tree):
+            for node in ast.walk(tree_of(path)):
                 if isinstance(node, ast.ImportFrom):
                     here |= {alias.asname or alias.name for alias in node.names if alias.name in ours.get(node.module or "", ())}
                 elif isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") in here for base in node.bases):
@@ -232,7 +239,6 @@ def error_names(known: set[str]) -> dict[Path, set[str]]:
 
 
 ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, dm.DragomanError)}
-NAMES = error_names(ERRORS)
 
 
 def own_words(tree: ast.Module, names: set[str]) -> Iterator[int]:
@@ -266,9 +272,8 @@ def is_text(node: ast.expr) -> bool:
             return False
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_error_is_raised_in_words_of_its_own(path: Path) -> None:
-    assert sorted(set(own_words(MODULES[path], NAMES[path]))) == []
+def test_no_error_is_raised_in_words_of_its_own() -> None:
+    assert [f"{path}:{line}" for path, names in error_names(ERRORS).items() for line in own_words(tree_of(path), names)] == []
 
 
 @pytest.mark.parametrize(
