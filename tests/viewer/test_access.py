@@ -173,6 +173,11 @@ def test_what_is_not_http_or_too_much_of_it_ends_the_connection_and_no_more(serv
         b"Transfer-Encoding: chunked\r\n\r\n-2",
         b"Content-Length : 2",
         b"X: y\r\n Content-Length: 2",
+        b"X: y\rContent-Length: 2",
+        b"Content-Length\0: 2",
+        b"Transfer-Encoding: \x0bchunked",
+        b"Transfer-Encoding: chunked\r\n\r\n 2",
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX",
     ],
 )
 def test_a_body_whose_length_two_readers_could_take_differently_is_refused(server: Serving, framing: bytes) -> None:

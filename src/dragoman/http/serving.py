@@ -21,8 +21,10 @@ import msgspec
 MAX_HEAD_BYTES = 1 << 18
 BACKLOG = 4096
 """How many clients may wait to be accepted, if the system allows it. Beyond that, connecting takes a second or more."""
-_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n]*)?\r\n")
 _LENGTH = re.compile(r"[0-9]{1,15}")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\0-\x08\x0a-\x1f\x7f]")
 ONCE = frozenset({"host", "origin", "content-length", "transfer-encoding"})
 """Headers that two readers could understand differently if they came twice."""
 
@@ -123,12 +125,12 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
             raise Malformed(f"Not a request line: {first[:80]}")
     headers: dict[str, str] = {}
     for name, _, value in (line.partition(":") for line in lines):
-        if not name or name != name.strip():
+        if not _NAME.fullmatch(name) or _CONTROL.search(value):
             raise Malformed(f"Not a header: {name[:80]}")
         name = name.lower()
         if name in headers and name in ONCE:
             raise Malformed(f"The header {name} came twice.")
-        headers[name] = value.strip()
+        headers[name] = value.strip(" \t")
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = await _read_body(reader, headers, limits.body_bytes)
@@ -161,10 +163,10 @@ async def _read_chunks(reader: asyncio.StreamReader, most: int | None) -> bytes:
     while True:
         if len(chunks) % 64 == 63:
             await asyncio.sleep(0)  # what is there already is read without a pause: others want their turn
-        size_text = (await reader.readuntil(b"\r\n")).partition(b";")[0].strip()
-        if not _SIZE.fullmatch(size_text):
+        found = _SIZE.fullmatch(await reader.readuntil(b"\r\n"))
+        if found is None:
             raise Malformed("A chunk's size is not a number.")
-        size = int(size_text, 16)
+        size = int(found[1], 16)
         if size == 0:
             await _read_trailers(reader)
             return b"".join(chunks)
@@ -172,7 +174,8 @@ async def _read_chunks(reader: asyncio.StreamReader, most: int | None) -> bytes:
         if most is not None and whole > most:
             raise Malformed("The body is too long.")
         chunks.append(await reader.readexactly(size))
-        await reader.readexactly(2)
+        if await reader.readexactly(2) != b"\r\n":
+            raise Malformed("A chunk is longer than its size.")
 
 
 async def _read_trailers(reader: asyncio.StreamReader) -> None:
