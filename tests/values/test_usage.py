@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Prices, Usage
 from dragoman.providers import anthropic_stream, gemini_stream, openai_chat_stream, openai_responses_stream
+from dragoman.values.usage import MOST_TOKENS
 
 counts = st.integers(0, 10**7)
 reported = st.none() | counts
@@ -18,6 +22,16 @@ def test_usages_add_up(first: Usage, second: Usage) -> None:
     total = first + second
     assert total.input_tokens == first.input_tokens + second.input_tokens
     assert total.total_tokens == first.total_tokens + second.total_tokens
+
+
+@given(st.lists(st.integers() | st.integers(10**15, 10**400), min_size=7, max_size=7))
+def test_what_is_no_count_is_kept_in_bounds(told: list[int]) -> None:
+    """A service, or a log that somebody made, can tell any number; what it costs can still be said."""
+    usage = Usage(*told)
+    assert all(0 <= count <= MOST_TOKENS for count in msgspec.structs.astuple(usage))
+    assert usage == Usage(*(min(max(count, 0), MOST_TOKENS) for count in told))
+    assert msgspec.json.decode(msgspec.json.encode(dict(zip(Usage.__struct_fields__, told, strict=True))), type=Usage) == usage
+    assert math.isfinite(Prices(5, 25, 0.5, 6).cost_usd(usage + usage))
 
 
 @given(total=counts, read=st.integers(-5, 10**7), write=counts, output=counts, thought=counts)

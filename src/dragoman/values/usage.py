@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+MOST_TOKENS = 10**15
+"""More, or less than 0, is a mistake of the service, or of whoever wrote the log. 400 digits cannot be multiplied by a price."""
+
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens of one response, or of several added up."""
@@ -24,6 +27,21 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     incomplete: int = 0
     """How many of the answers counted here ended before the service had told everything: cancelled, cut or failed ones, and those of a
     service that tells nothing. Unless it is 0, each count is the least there can have been, and a count of 0 is unknown."""
+
+    def __post_init__(self) -> None:
+        most = MOST_TOKENS  # one by one: this is made often, and a loop takes six times as long
+        if (
+            0 <= self.fresh_tokens <= most
+            and 0 <= self.cache_read_tokens <= most
+            and 0 <= self.cache_write_tokens <= most
+            and 0 <= self.output_tokens <= most
+            and 0 <= self.thought_tokens <= most
+            and 0 <= self.cache_write_1h_tokens <= most
+            and 0 <= self.incomplete <= most
+        ):
+            return
+        for name in self.__struct_fields__:
+            msgspec.structs.force_setattr(self, name, max(min(getattr(self, name), most), 0))
 
     @property
     def input_tokens(self) -> int:
