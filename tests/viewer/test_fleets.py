@@ -57,6 +57,16 @@ def test_the_results_of_a_fleet_are_read_again_only_when_there_are_more(tmp_path
     assert sessions_of_fleets(str(tmp_path)) == {"a": "night", "b": "night"}
 
 
+def test_results_that_came_with_a_repository_may_be_of_any_kind(tmp_path: Path) -> None:
+    attempt = tmp_path / "fleet" / "theirs" / "tasks" / "a" / "1"
+    attempt.mkdir(parents=True)
+    (tmp_path / "fleet" / "theirs" / "lock.json").write_text('{"id": "1", "tasks": 1, "attempts": 1}')
+    (tmp_path / "fleet" / "theirs" / "tasks.jsonl").write_text('{"id": "a"}\n')
+    result = {"task": "a", "outcome": "passed", "reason": {}, "session_id": ["x"], "cost_usd": "x", "seconds": 10**400, "turns": 2}
+    (attempt / "result.json").write_text(json.dumps(result))
+    assert fleet_grid(str(tmp_path), "theirs")["tasks"] == [{"id": "a", "cells": [{"outcome": "passed", "turns": 2}]}]
+
+
 def test_what_is_no_fleet_is_none_and_what_runs_is_seen(tmp_path: Path) -> None:
     assert list_fleets(str(tmp_path)) == []
     base = tmp_path / "fleet" / "night"

@@ -16,7 +16,8 @@ MOST_TASKS = 5_000
 MOST_CELLS = 20_000
 """Of a larger fleet the first so many are shown."""
 _MOST_BYTES = 64_000_000
-_SHOWN = ("outcome", "reason", "session_id", "model", "requests", "turns", "tool_calls", "cost_usd", "seconds", "epoch", "error_type")
+_TEXTS = ("outcome", "reason", "session_id", "model", "error_type")
+_NUMBERS = ("requests", "turns", "tool_calls", "cost_usd", "seconds", "epoch")
 
 
 def list_fleets(folder: str) -> list[dict[str, Any]]:
@@ -81,9 +82,15 @@ def _cells(folder: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
                 continue
             result = _read_object(os.path.join(attempt_folder, "result.json"))
             if result and isinstance(result.get("task"), str):
-                yield result["task"], int(attempt), {key: result.get(key) for key in _SHOWN}
+                yield result["task"], int(attempt), dict(_shown(result))
             elif isinstance(task := _read_object(os.path.join(attempt_folder, "task.json")).get("id"), str):
                 yield task, int(attempt), {"outcome": "begun"}
+
+
+def _shown(result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The folder may have come with somebody's repository: what is of another kind than it should be is left out."""
+    yield from ((key, value) for key in _TEXTS if isinstance(value := result.get(key), str))
+    yield from ((key, value) for key in _NUMBERS if isinstance(value := result.get(key), int | float) and abs(value) < 1e15)
 
 
 def _folders(folder: str) -> list[str]:
