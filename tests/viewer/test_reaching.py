@@ -11,9 +11,14 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from certificates import Authority
+from dragoman.loop.history import History
+from dragoman.sessions.store import FileStore
+from dragoman.values.messages import Message, Response, Text, user
+from dragoman.values.usage import Usage
 from program import Place
 from viewer.browsing import Serving, Watched, serving, session_files, settle, watched
 from viewer.conftest import Shown
+from viewer.test_hostile import write_answers
 
 AXE = Path(__file__).parents[2] / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = ("", "/context", "/files", "/r/REQUEST", "/r/REQUEST?view=body", "/r/REQUEST?view=difference")
@@ -124,6 +129,54 @@ def test_a_link_leads_to_its_entry(view: Watched, server: Serving) -> None:
     assert link is not None
     page.goto(f"{server.url}{link}")
     expect(page.locator(".row.selected")).to_contain_text("todo")
+
+
+@pytest.mark.parametrize("width", [375, 1200])
+def test_a_row_is_found_however_long_those_before_it_are(tmp_path: Path, browser: Browser, width: int) -> None:
+    place = Place(tmp_path)
+    paragraphs = "\n\n".join(f"Paragraph {number}, long enough to take more than one line of a telephone." for number in range(20))
+    session_id = write_answers(place, *[f"Answer {number} begins.\n\n{paragraphs}" for number in range(15)])
+    with serving(place) as server, watched(browser, server, viewport={"width": width, "height": 700}) as view:
+        page = view.open(server.address(f"/s/{session_id}/e/23"))
+        expect(page.locator(".row.selected")).to_be_in_viewport()
+        expect(page.get_by_text("Answer 10 begins.")).to_be_in_viewport()
+        page.reload()
+        expect(page.get_by_text("Answer 10 begins.")).to_be_in_viewport()
+        other = view.open(server.address(f"/s/{session_id}"))
+        expect(other.get_by_text("Answer 0 begins.")).to_be_visible()
+        other.keyboard.press("G")
+        expect(other.get_by_text("Answer 14 begins.")).to_be_in_viewport()
+        for _ in range(3):
+            other.keyboard.press("p")
+        expect(other.locator(".row.selected")).to_be_in_viewport()
+        expect(other.get_by_text("Answer 12 begins.")).to_be_in_viewport()
+    place.close()
+
+
+def test_the_request_of_a_row_is_one_that_was_sent_or_the_one_that_comes(tmp_path: Path, browser: Browser) -> None:
+    place = Place(tmp_path)
+    stored = FileStore(place.home / "dragoman" / "data" / "sessions").create(str(place.work))
+    history = History(stored.journal, entries=stored.loaded.entries)
+    history.configure("claude-opus-5", system="Help.", deployment="anthropic")
+    for prompt in ("First.", "Second.", "Third."):
+        history.say(user(prompt))
+        if prompt == "Second.":  # as it is done in the middle of a run, when the window fills up
+            history.compress(4, user("The first was answered."), 100, 50, model="claude-opus-5", usage=Usage(100, 0, 0, 20))
+        if prompt != "Third.":
+            history.answer(Response(Message("assistant", (Text(f"{prompt} Answered."),)), "stop", usage=Usage(10, 100, 0, 5)))
+    stored.journal.close()
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address(f"/s/{stored.session_id}"))
+        exact = page.locator("pre.exact")
+        for prompt in ("Second.", "Third."):
+            expect(page.locator(".row.prompt")).to_have_count(3)
+            page.locator(".row.prompt").filter(has_text=prompt).click()
+            page.keyboard.press("r")
+            page.keyboard.press("2")
+            expect(exact).to_contain_text("The first was answered.")
+            expect(exact).to_contain_text(prompt)
+            page.keyboard.press("Escape")
+    place.close()
 
 
 def test_keys_that_come_before_the_page_is_drawn_all_count(view: Watched, server: Serving, shown: Shown) -> None:

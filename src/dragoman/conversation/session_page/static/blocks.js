@@ -50,6 +50,15 @@ export class Blocks {
     return [...this.byId.values()].filter((block) => block.kind === "usage" && block.data.of);
   }
 
+  // Of those, the ones that asked for an answer: not those for a summary.
+  answered() {
+    return this.usages().filter((block) => /^a/.test(block.data.of));
+  }
+
+  lastSeq() {
+    return [...this.byId.values()].reduce((last, block) => Math.max(last, block.data?.seq ?? 0), 0);
+  }
+
   all(kind) {
     return [...this.byId.values()].filter((block) => block.kind === kind);
   }

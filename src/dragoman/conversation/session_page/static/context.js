@@ -8,7 +8,7 @@ const PART_NAMES = ["read", "write", "fresh"];
 const MARKED = { pruned: "--warn", compressed: "--bad", model: "--dim", rewound: "--dim" };
 
 export function ContextView({ session }) {
-  const usages = session.blocks.usages().filter((block) => /^a/.test(block.data.of));
+  const usages = session.blocks.answered();
   const notices = session.blocks.all("notice").filter((block) => MARKED[block.data.about]);
   return html`<section class="context"><h2>${t("context_over_time")}</h2>
     ${usages.length ? html`<${Chart} usages=${usages} notices=${notices} version=${session.version} />` : html`<p class="dim">${t("no_requests")}</p>`}
@@ -56,7 +56,7 @@ function Chart({ usages, notices, version }) {
   const last = usages.at(-1).data;
   const label = t("chart_words", { requests: usages.length, tokens: last.input_tokens ?? 0, marks: notices.length });
   return html`<figure><div class="chart" ref=${place} role="img" aria-label=${label}></div>
-    <figcaption>${label}${notices.map((block) => html`<br /><span class="note">${block.data.seq}: ${plain(block.text)}</span>`)}</figcaption></figure>`;
+    <figcaption>${label}${notices.map((block) => html`<br /><span class="note">${block.data.seq}: ${plain(block.text).replace(/[:：]$/, "")}</span>`)}</figcaption></figure>`;
 }
 
 function drawMark(plot, { at, colour }) {

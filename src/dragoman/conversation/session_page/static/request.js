@@ -10,12 +10,8 @@ const VIEWS = ["items", "body", "pretty", "difference"];
 export function RequestView({ session, seq, params }) {
   const to = PROTOCOLS.includes(params.get("to")) ? params.get("to") : "";
   const view = VIEWS.includes(params.get("view")) ? params.get("view") : "items";
-  const usages = session.blocks.usages();
-  const around = (number) => {
-    const at = usages.findIndex((block) => block.data.seq === number);
-    const isAnswer = (block) => /^a/.test(block.data.of);
-    return [usages.slice(0, Math.max(at, 0)).findLast(isAnswer)?.data.seq, usages.slice(at + 1).find(isAnswer)?.data.seq];
-  };
+  const answered = session.blocks.answered();
+  const around = (number) => [answered.findLast(({ data }) => data.seq < number)?.data.seq, answered.find(({ data }) => data.seq > number)?.data.seq];
   const [before, after] = around(seq);
   const link = (more, number = seq) => `#/s/${session.key}/r/${number}?${new URLSearchParams({ to, view, ...more })}`;
   useLayoutEffect(() => {

@@ -234,11 +234,11 @@ function nextOf(rows, at, step) {
   return rows[place] ? place : at;
 }
 
-// The request that a row belongs to: its answer's own, or the next one.
+// The request that a row belongs to: its answer's own, the next one that was answered, or else the one that comes next.
 function requestOf(blocks, block) {
   const id = isAnswer(block) ? block.id : block.data?.answer;
   const own = blocks.get(`${id}.usage`)?.data.seq;
-  return own ?? blocks.usages().find((each) => each.data.seq > (block.data?.seq ?? 0))?.data.seq ?? 0;
+  return own ?? blocks.answered().find((each) => each.data.seq > (block.data?.seq ?? 0))?.data.seq ?? blocks.lastSeq() + 1;
 }
 
 function copyLink(id, block) {

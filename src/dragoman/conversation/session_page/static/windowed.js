@@ -44,8 +44,10 @@ class Heights {
 export function Windowed({ rows, row, guess = 60, goTo, label }) {
   const list = useRef(null);
   const known = useRef({ ids: new Map(), heights: new Heights(0, guess), rows: null });
+  const goal = useRef(null); // where to go, until every row between there and the window's edges was measured
   const [span, setSpan] = useState([0, 30]);
   const state = known.current;
+  state.span = span;
   if (state.rows !== rows) {
     const before = state.heights;
     const places = state.ids;
@@ -63,7 +65,22 @@ export function Windowed({ rows, row, guess = 60, goTo, label }) {
     const top = -list.current.getBoundingClientRect().top;
     const first = state.heights.placeAt(Math.max(top - BEYOND, 0));
     const last = state.heights.placeAt(Math.max(top + innerHeight + BEYOND, 0));
-    setSpan((old) => (old[0] === first && old[1] === last ? old : [first, last]));
+    const isDrawn = state.span[0] === first && state.span[1] === last;
+    if (!isDrawn) setSpan([first, last]);
+    return isDrawn;
+  };
+
+  // Heights that are guessed put a row in the wrong place: it is aimed at again with what was drawn on the way.
+  const aim = () => {
+    if (!goal.current) return;
+    const place = state.ids.get(goal.current.id);
+    if (place === undefined) return void (goal.current = null);
+    const head = document.querySelector("header")?.offsetHeight ?? 0;
+    const top = list.current.getBoundingClientRect().top + scrollY + state.heights.before(place);
+    const height = state.heights.values[place];
+    if (goal.current.centre || top < scrollY + head || top + height > scrollY + innerHeight)
+      scrollTo(0, goal.current.centre ? top - innerHeight / 3 : top < scrollY + head ? top - head - 8 : top + Math.min(height, innerHeight - head - 20) - innerHeight + 12);
+    if (look()) goal.current = null;
   };
 
   useEffect(() => {
@@ -96,16 +113,12 @@ export function Windowed({ rows, row, guess = 60, goTo, label }) {
     element.style.height = `${state.heights.before(rows.length)}px`;
     element.firstChild.style.transform = `translateY(${state.heights.before(Math.min(span[0], rows.length))}px)`;
     if (moved) scrollBy(0, moved);
+    aim();
   });
 
   useLayoutEffect(() => {
-    if (!goTo || goTo.place < 0 || goTo.place >= rows.length) return;
-    const head = document.querySelector("header")?.offsetHeight ?? 0;
-    const top = list.current.getBoundingClientRect().top + scrollY + state.heights.before(goTo.place);
-    const height = state.heights.values[goTo.place];
-    if (goTo.centre || top < scrollY + head || top + height > scrollY + innerHeight)
-      scrollTo(0, goTo.centre ? top - innerHeight / 3 : top < scrollY + head ? top - head - 8 : top + Math.min(height, innerHeight - head - 20) - innerHeight + 12);
-    look();
+    goal.current = goTo && rows[goTo.place] ? { id: rows[goTo.place].id, centre: goTo.centre } : null;
+    aim();
   }, [goTo]);
 
   const [first, last] = [Math.min(span[0], rows.length), Math.min(span[1] + 1, rows.length)];
