@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from dragoman.values.messages import Message, Response, Text, Thought, ToolCall,
 from dragoman.values.record import FileChange
 from dragoman.values.usage import Usage
 from program import Place, service
-from viewer.browsing import serving, settle, watched
+from viewer.browsing import serving, session_files, settle, watched
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)><iframe src='javascript:alert(4)'></iframe>"
@@ -129,6 +131,7 @@ SHAPES = {
     "too many rows": "|a|\n|-|\n" + "|\n" * 100_000,
     "brackets": "[" * 100_000,
     "stars": "**a" + "*a" * 60_000,
+    "marks upon one letter": "a" + "\u0301" * 60_000,
 }
 
 
@@ -152,6 +155,25 @@ def test_an_answer_of_any_shape_leaves_the_page_usable(tmp_path: Path, browser: 
         expect(page.locator(".markdown").first).to_be_visible()
         page.keyboard.press("G")
         expect(page.get_by_text("The next answer.")).to_be_visible()
+    place.close()
+
+
+def test_a_log_with_numbers_of_400_digits_leaves_the_list_usable(tmp_path: Path, browser: Browser) -> None:
+    place = Place(tmp_path)
+    write_answers(place, "Good.")
+    for digits in ("9" * 400, "-" + "9" * 400):
+        write_answers(place, "Wild.")
+        log = session_files(place)[-1]
+        wild = re.sub(rb'"(timestamp_ms|\w+_tokens|window)":\d+', rb'"\1":' + digits.encode(), log.read_bytes())
+        bodies = [line.rpartition(b',"crc"')[0] for line in wild.splitlines()]
+        log.write_bytes(b"".join(b'%b,"crc":"%08x"}\n' % (body, zlib.crc32(body)) for body in bodies))
+    with serving(place) as server, watched(browser, server) as view:
+        page = view.open(server.address())
+        expect(page.locator(".row.session")).to_have_count(3)
+        for row in range(3):
+            page.locator(".row.session a.title").nth(row).click()
+            expect(page.locator(".row.prompt")).to_have_count(1)
+            page.keyboard.press("s")
     place.close()
 
 

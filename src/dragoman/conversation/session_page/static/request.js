@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "./preact.js";
 import { compareLines, onlyChanges, Unified } from "./diff.js";
 import * as source from "./source.js";
-import { count, oneLine, partsOf, plain, short, t, usd } from "./words.js";
+import { count, drawable, oneLine, partsOf, plain, short, t, usd } from "./words.js";
 
 const PROTOCOLS = ["", "gemini", "openai_chat", "openai_responses", "anthropic"];
 const VIEWS = ["items", "body", "pretty", "difference"];
@@ -91,7 +91,9 @@ const prettyOf = (body) => {
 };
 
 // To the byte; what would reorder the line or cannot be seen shows its number and acts on nothing around it.
-const exact = (body) => partsOf(body).map((part, place) => (place % 2 ? html`<bdi class="hidden-sign" data-sign=${part.codePointAt(0).toString(16)}>${part}</bdi>` : part));
+const sign = (part) => html`<bdi class="hidden-sign" data-sign=${part.codePointAt(0).toString(16)}>${part}</bdi>`;
+const text = (part) => drawable(part).map((each, _, all) => (all.length > 1 ? html`<bdi>${each}</bdi>` : each));
+const exact = (body) => partsOf(body).map((part, place) => (place % 2 ? sign(part) : text(part)));
 
 function Body({ session, seq, to, pretty }) {
   const state = useLook(session.key, "request", { seq, to }, [session.key, seq, to]);

@@ -45,11 +45,13 @@ export function seconds(ms) {
   return whole < 60 ? `${whole}\u00a0s` : `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}\u00a0min`;
 }
 
-export const moment = (ms) => (ms ? new Date(ms).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "medium" }) : "");
-export const clock = (ms) => (ms ? new Date(ms).toLocaleTimeString(locale()) : "");
+const isTime = (ms) => ms && Math.abs(ms) <= 8.64e15; // what a Date can be
+
+export const moment = (ms) => (isTime(ms) ? new Date(ms).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "medium" }) : "");
+export const clock = (ms) => (isTime(ms) ? new Date(ms).toLocaleTimeString(locale()) : "");
 
 export function ago(ms) {
-  if (!ms) return "";
+  if (!isTime(ms)) return "";
   const past = Math.max(0, (Date.now() - ms) / 1000);
   const form = new Intl.RelativeTimeFormat(locale(), { numeric: "auto", style: "short" });
   for (const [unit, length] of [["year", 31556952], ["month", 2629746], ["day", 86400], ["hour", 3600], ["minute", 60]])
@@ -69,7 +71,10 @@ function signOf(sign, at, text) {
   const shaped = at > 0 && SHAPED.test(text.slice(before, at + 1)) && (!isHidden(text.slice(before, at)) || (text[before] === "\ufe0f" && sign === "\u200d"));
   return shaped ? sign : `⟨${sign.codePointAt(0).toString(16)}⟩`;
 }
-export const plain = (text) => String(text ?? "").replace(/\r\n/g, "\n").replace(HIDDEN, signOf);
-// The same for a text that must stay as it is to the byte: in parts, of which every other one is hidden.
+// Browsers take quadratic time to draw one sign with very many marks upon it: each so many of them stand on a circle of their own.
+const MANY_MARKS = /\p{M}{32}(?=\p{M})/gu;
+export const plain = (text) => String(text ?? "").replace(/\r\n/g, "\n").replace(HIDDEN, signOf).replace(MANY_MARKS, "$&\u25cc");
+// The same for a text that must stay as it is to the byte: in parts, of which every other one is hidden, and those without too many marks.
 export const partsOf = (text) => text.split(new RegExp(`(${HIDDEN.source})`, "u"));
+export const drawable = (text) => (text.search(MANY_MARKS) < 0 ? [text] : text.match(/[^]*?\p{M}{32}|[^]+/gu));
 export const oneLine = (text, most = 300) => plain(text).replace(/\s+/g, " ").slice(0, most);
