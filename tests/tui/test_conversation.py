@@ -211,6 +211,16 @@ def test_enter_before_everything_is_loaded_sends_when_it_is(place: Place) -> Non
         shown.expect("Heard.")
 
 
+def test_enter_before_everything_is_loaded_takes_what_the_menu_would_show(place: Place) -> None:
+    with service(script()) as place.service, terminal(place, size=(24, 80)) as shown:
+        shown.expect("Ask, /")
+        shown.send("/res")
+        shown.expect("/res")
+        shown.send("\r")
+        shown.expect("Go on with")
+        assert "unknown command" not in shown.text
+
+
 def test_a_suspended_conversation_gives_the_terminal_back_and_goes_on(place: Place) -> None:
     after = "echo now suspended; stty -a; read -r; fg; echo exit code $?"
     with service(script("text: After the pause.")) as place.service, tmux(place, size=(30, 80), after=after) as pane:

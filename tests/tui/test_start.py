@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.tui.first import _is_conversation
 from program import Place, script, service
 from terminals import terminal
 
@@ -34,6 +35,16 @@ def test_the_first_frame_is_drawn_before_anything_heavy_is_loaded() -> None:
     assert not loaded & HEAVY
     ours = {name for name in loaded if name.startswith("dragoman")}
     assert len(ours) <= 22, sorted(ours)
+
+
+@pytest.mark.parametrize("arguments", [(), ("-r",), ("-r", "1a2b"), ("--resume", "1a2b"), ("-c",), ("-m", "openai/gpt-4.1"), ("two words",)])
+def test_a_conversation_is_known_by_its_arguments(arguments: tuple[str, ...]) -> None:
+    assert _is_conversation(arguments)
+
+
+@pytest.mark.parametrize("arguments", [("doctor",), ("-p", "hi"), ("-r", "1a2b", "-p", "hi"), ("--version",), ("-m",)])
+def test_other_commands_draw_no_first_frame(arguments: tuple[str, ...]) -> None:
+    assert not _is_conversation(arguments)
 
 
 def test_one_answer_loads_nothing_of_the_conversation(place: Place) -> None:

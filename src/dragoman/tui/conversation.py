@@ -174,6 +174,7 @@ class LiveConversation(WithAgent):
             self.run_command("/resume")
         if self.setup.options.question:
             self._sending.submit(self.setup.options.question)
+        self._prompt.refresh()  # a key that waited may be for the menu of what was typed before it
         for event in self._first.waiting:
             self._keys.press(event)
         self._refresh_menu()

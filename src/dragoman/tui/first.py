@@ -24,7 +24,7 @@ from dragoman.tui.terminal import HAS_RAW_MODE, Terminal
 from dragoman.tui.theme import Theme, choose_theme
 from dragoman.words import choose_language, language_of, say
 
-_ALONE = ("--trust", "--yes", "--text-tools", "--resume", "-c", "--continue", "--no-color")
+_ALONE = ("--trust", "--yes", "--text-tools", "-r", "--resume", "-c", "--continue", "--no-color")
 _WITH_VALUE = ("-m", "--model", "--fallback", "--approval", "--max-turns", "--include", "--config", "-C", "--directory", "--lang")
 
 shown: FirstFrame | None = None
@@ -188,7 +188,7 @@ def _is_conversation(arguments: Sequence[str]) -> bool:
     """Whether there are only options of a conversation, and perhaps a question."""
     before = ""
     for word in arguments:
-        if before in _WITH_VALUE or (before == "--resume" and not word.startswith("-")):
+        if before in _WITH_VALUE or (before in ("-r", "--resume") and not word.startswith("-")):
             before = ""
             continue
         before = word
