@@ -36,6 +36,19 @@ def suggestions(menu: Menu | None) -> list[str]:
     return [each.text for each in menu.suggestions] if menu is not None else []
 
 
+def test_a_numbered_list_takes_a_row_by_alt_and_its_number_whatever_is_typed() -> None:
+    taken: list[str] = []
+    names = [f"model-{number}" for number in range(12)]
+    picker = Picker("Models", [PickerItem(name, (name,)) for name in names], taken.append, is_numbered=True)
+    shown = [plain(row).rstrip() for row in picker.rows(40, 20)]
+    assert shown[3:14] == ["› model-0", *(f"{number} model-{number - 1}" for number in range(2, 10)), "  model-9", "  model-10"]
+    picker.press(Key("alt-3"))
+    picker.press(Key("1", "1"))  # a digit alone is a part of a name
+    picker.press(Key("alt-2"))
+    assert picker.press(Key("alt-9")), "there is no ninth"
+    assert taken == ["model-2", "model-10"]
+
+
 def test_a_slash_at_the_beginning_offers_commands() -> None:
     assert suggestions(menu_for(written("/co"), COMMANDS, index())) == ["/compress", "/context"]
     assert menu_for(written("say /co"), COMMANDS, index()) is None

@@ -118,14 +118,14 @@ def test_another_model_and_an_earlier_session_are_few_keys_away(place: Place) ->
             pane.expect("Ask, / for")
             pane.keys("M-p")
             pane.expect("Model for the next answer")
-            pane.type("haiku-4-5")
-            pane.expect("/ haiku-4-5")
-            pane.keys("Enter")
-            pane.expect("the model is now anthropic/claude-haiku-4-5")
+            row = next(row for row in pane.expect("now\n").splitlines() if "anthropic/claude-haiku-5-5 " in row)
+            assert re.match(r"[2-9] ", row), "the models of this service come first"
+            pane.keys(f"M-{row[0]}")
+            pane.expect("the model is now anthropic/claude-haiku-5-5")
             pane.type("go on")
             pane.keys("Enter")
             pane.expect("On.")
-        assert serving.requests[-1]["model"].startswith("claude-haiku-4-5")
+        assert serving.requests[-1]["model"].startswith("claude-haiku-5-5")
 
 
 def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:

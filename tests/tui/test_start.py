@@ -37,7 +37,9 @@ def test_the_first_frame_is_drawn_before_anything_heavy_is_loaded() -> None:
     assert len(ours) <= 22, sorted(ours)
 
 
-@pytest.mark.parametrize("arguments", [(), ("-r",), ("-r", "1a2b"), ("--resume", "1a2b"), ("-c",), ("-m", "openai/gpt-4.1"), ("two words",)])
+@pytest.mark.parametrize(
+    "arguments", [(), ("-r",), ("-r", "1a2b"), ("--resume", "1a2b"), ("-c",), ("-m", "openai/gpt-4.1"), ("two words",)]
+)
 def test_a_conversation_is_known_by_its_arguments(arguments: tuple[str, ...]) -> None:
     assert _is_conversation(arguments)
 

@@ -22,6 +22,8 @@ _NOTE_SHARE = 4
 """Notes take no more than this part of the window."""
 _GAP = "  "
 _DOT = " · "
+_MOST_NUMBERED = 9
+_NUMBERED = tuple(f"alt-{number}" for number in range(1, _MOST_NUMBERED + 1))
 _NUMBER = re.compile(r"[$≥]?[\d.,]+%?|\[\d+\]|\$?[\d.]+[kM]")
 """Numbers stand under each other by their last digit."""
 
@@ -71,10 +73,12 @@ class Picker:
         yielding: int = 0,
         spare: Sequence[int] = (),
         always: Sequence[str] = (),
+        is_numbered: bool = False,
     ) -> None:
         """`yielding`: the column that is cut where all of them do not fit. `spare`: columns that are left out before it is cut to little,
-        in this order. `always`: actions that work with nothing to take, too."""
+        in this order. `always`: actions that work with nothing to take, too. `is_numbered`: Alt with a digit takes one of the first nine."""
         self._always = always
+        self._is_numbered = is_numbered
         self._spare = spare
         self._asked: tuple[str, Composer, Callable[[str], object]] | None = None
         self._title = title
@@ -168,7 +172,8 @@ class Picker:
         rows: list[Line] = []
         for number, row in enumerate(texts, top):
             is_chosen = number == self._chosen
-            spans = [Span("› " if is_chosen else "  ", "accent")]
+            digit = str(number + 1) if self._is_numbered and number < _MOST_NUMBERED else " "
+            spans = [Span("› ", "accent") if is_chosen else Span(f"{digit} ", "dim")]
             for at, cell in enumerate(row):
                 text = "".join(span.text for span in fit(line(cell), widths[at]))
                 style = "selected" if is_chosen else "" if at == 0 else "dim"
@@ -214,6 +219,9 @@ class Picker:
                 self._chosen = min(self._chosen + self._page, max(len(self._found) - 1, 0))
             case "enter":
                 return bool(self._on_pick(chosen)) if chosen else True
+            case name if self._is_numbered and name in _NUMBERED:
+                at = _NUMBERED.index(name)
+                return bool(self._on_pick(self._found[at].key)) if at < len(self._found) else True
             case name if name in self._actions:
                 return bool(self._actions[name](chosen)) if chosen or name in self._always else True
             case name:

@@ -28,7 +28,7 @@ _MOST_NAMED = 8
 
 
 def pick_model(conversation: LiveTalk, take: Callable[[str], None] | None = None) -> None:
-    """Those that can be used first; each with its window, its price, and what the change itself costs.
+    """Those of the same service first, then others that can be used; each with its window, its price, and what the change itself costs.
     `take`: what is done with the one that is taken, if it is more than a change."""
     from dragoman.conversation.pages.models import can_be_used, price_words, tokens_in_short
 
@@ -45,7 +45,8 @@ def pick_model(conversation: LiveTalk, take: Callable[[str], None] | None = None
             if full == conversation.model:
                 cost = note = say("conversation.model_now")
             items.append(PickerItem(full, (full, tokens_in_short(profile.context_window), price_words(profile), key, cost), note=note))
-    items.sort(key=lambda item: item.key != conversation.model)
+    service = conversation.model.partition("/")[0]
+    items.sort(key=lambda item: (item.key != conversation.model, item.cells[3] != "✓" or item.key.partition("/")[0] != service))
     usable_items = [item for item in items if item.cells[3] == "✓"]
     is_short = False
 
@@ -63,6 +64,7 @@ def pick_model(conversation: LiveTalk, take: Callable[[str], None] | None = None
         actions={"tab": change_scope},
         yielding=4,
         always=("tab",),
+        is_numbered=True,
     )
     conversation.canvas.open(picker)
 

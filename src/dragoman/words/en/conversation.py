@@ -72,7 +72,7 @@ TEXTS = {
     "conversation.no_key": "no key",
     "conversation.model_now": "now",
     "conversation.models_title_sized": "Model for the next answer; this conversation: {tokens:token|tokens}, {percent}% of it cached",
-    "conversation.models_keys": "type to filter · Enter takes · Tab only those with a key · Esc back",
+    "conversation.models_keys": "type to filter · Enter or Alt-1…9 takes · Tab only those with a key · Esc back",
     "conversation.models_title": "Model for the next answer",
     "conversation.does_not_fit": "does not fit: {tokens:token|tokens}",
     "conversation.next_costs_short": "next ${usd}",

@@ -60,7 +60,7 @@ TEXTS = {
     "conversation.no_key": "无密钥",
     "conversation.model_now": "当前",
     "conversation.models_title_sized": "下一个回答的模型；此对话：{tokens:,} 个 token，其中 {percent}% 在缓存中",
-    "conversation.models_keys": "输入以筛选 · Enter 选用 · Tab 只看有密钥的 · Esc 返回",
+    "conversation.models_keys": "输入以筛选 · Enter 或 Alt-1…9 选用 · Tab 只看有密钥的 · Esc 返回",
     "conversation.models_title": "下一次回答使用的模型",
     "conversation.does_not_fit": "放不下：{tokens} 个 token",
     "conversation.next_costs_short": "下次 ${usd}",
