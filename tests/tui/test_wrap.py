@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.graphemes import unbroken_parts, width
+from dragoman.tui.asking import KEY_GAP
 from dragoman.tui.line import Line, Span, columns_of, line, plain, visible
-from dragoman.tui.wrap import fit, pad, spread, wrap, wrap_code
+from dragoman.tui.wrap import fit, pad, spread, wrap, wrap_code, wrap_parts
+from dragoman.words.en import program as english
+from dragoman.words.zh import program as chinese
 
 SCRIPTS = ["a", "word", "-", "汉", "字", "，", "。", "（", "カ", "한", "국", "é", "e\u0301", "1️⃣", "שלום", "مرحبا", "क्षि", "ﷺ"]
 EMOJI = ["👩\u200d👩\u200d👧\u200d👦", "🏳️\u200d🌈", "🇩🇪", "🇫🇷", "🎉"]
@@ -34,6 +38,16 @@ def test_every_row_fits(text: Line, columns: int, prefix: Line) -> None:
     for row in [*wrap(text, columns, prefix), *wrap_code(text, columns, prefix), fit(text, columns), spread(text, prefix, columns)]:
         assert columns_of(row) <= columns
         assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in plain(row))
+
+
+@pytest.mark.parametrize("words", [english.TEXTS, chinese.TEXTS])
+@pytest.mark.parametrize("columns", [20, 30, 39])
+def test_in_a_narrow_window_no_key_of_a_question_is_parted_from_its_words(words: Mapping[str, str], columns: int) -> None:
+    question = words["trust_question"]
+    rows = [plain(row) for row in wrap_parts(question, columns, KEY_GAP)]
+    assert len(rows) > 1
+    assert KEY_GAP.join(rows) == question
+    assert all(width(row) <= columns for row in rows)
 
 
 @given(lines(), WIDTHS)

@@ -18,7 +18,7 @@ from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.layout import question_rows
 from dragoman.tui.line import Line, Span, line, visible
-from dragoman.tui.wrap import fit, wrap
+from dragoman.tui.wrap import fit, wrap, wrap_parts
 from dragoman.values.calls import Deny
 from dragoman.words import say
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dragoman.tui.calls import Folded
 
 STYLES: dict[Style, str] = {"": "", "dim": "dim", "red": "bad", "green": "good", "yellow": "warn", "cyan": "accent", "bold": "bold"}
+KEY_GAP = "   "
+"""Between the keys of a question."""
 _SOON: Line = (Span("…", "dim"),)
 """Stands under a question until a key can answer it."""
 _LIST_ROW = re.compile(r"( *)(?:\S+(?: \S+){0,2} {2,})?")
@@ -148,7 +150,8 @@ class LiveDialog:
         if self._lay_out is not None and self._line is None:
             rows = self._lay_out(columns)
         elif self._line is None or self._takes_line:
-            rows = [row for each in self._prompt.split("\n") for row in wrap(line(each, "question"), columns)]
+            gap = KEY_GAP if self._line is None else "\n"  # what the model asks has no keys
+            rows = [row for each in self._prompt.split("\n") for row in wrap_parts(each, columns, gap, "question")]
         else:
             rows = list[Line]()  # it wants no answer yet
         if self._line is None:

@@ -10,7 +10,7 @@ from dragoman.base.graphemes import width
 from dragoman.tui.composer import Composer
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
-from dragoman.tui.wrap import fit, spread, wrap
+from dragoman.tui.wrap import fit, spread, wrap, wrap_parts
 from dragoman.words import say
 
 T = TypeVar("T")
@@ -76,7 +76,8 @@ class Picker:
         is_numbered: bool = False,
     ) -> None:
         """`yielding`: the column that is cut where all of them do not fit. `spare`: columns that are left out before it is cut to little,
-        in this order. `always`: actions that work with nothing to take, too. `is_numbered`: Alt with a digit takes one of the first nine."""
+        in this order. `always`: actions that work with nothing to take, too. `is_numbered`: Alt with a digit takes one of the
+        first nine."""
         self._always = always
         self._is_numbered = is_numbered
         self._spare = spare
@@ -141,7 +142,7 @@ class Picker:
         head.append((Span(f"{label} ", "accent"), Span(visible(before)), Span(visible(under), "caret"), Span(visible(after[1:]))))
         note = self._found[self._chosen].note if self._found else ""
         notes = [fit(line(visible(each), "dim"), columns) for each in note.split("\n")[: max(rows // _NOTE_SHARE, 1)]] if note else []
-        keys = wrap(line(self.hint, "warn"), columns) if self.hint else _key_rows(self._keys, columns)
+        keys = wrap(line(self.hint, "warn"), columns) if self.hint else wrap_parts(self._keys, columns, _DOT, "dim")
         self._page = max(rows - len(head) - 2 - len(keys) - len(notes), 1)
         top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
         shown = self._found[top : top + self._page]
@@ -242,14 +243,3 @@ class Picker:
             on_answered(written.text)
         else:
             written.press(event.name, event.text)
-
-
-def _key_rows(keys: str, columns: int) -> list[Line]:
-    """What keys do, in as many rows as it takes: no key is parted from its words."""
-    rows: list[str] = []
-    for part in keys.split(_DOT):
-        if rows and width(f"{rows[-1]}{_DOT}{part}") <= columns:
-            rows[-1] += f"{_DOT}{part}"
-        else:
-            rows.append(part)
-    return [row for each in rows for row in wrap(line(each, "dim"), columns)]

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dragoman.app.answers import QUIET_S, Answers, Heard
 from dragoman.app.asking import FirstQuestion
 from dragoman.tui import first
-from dragoman.tui.asking import answer_row, key_of
+from dragoman.tui.asking import KEY_GAP, answer_row, key_of
 from dragoman.tui.first import FirstFrame
 from dragoman.tui.keys import Key, Paste
 from dragoman.tui.layout import lay_out
 from dragoman.tui.line import EMPTY, Line, Span, line, visible
-from dragoman.tui.wrap import wrap
+from dragoman.tui.wrap import wrap, wrap_parts
 
 EXIT_INTERRUPTED, EXIT_HUNG_UP = 130, 129
 _LEAVES = "ctrl-d"
@@ -113,7 +113,7 @@ class _Asked:
         above: Sequence[Line] = [EMPTY]
         if not answered:
             row = answer_row(self._answers, is_kept=self._is_kept, has_draft=self._has_draft)
-            above = [*wrap(line(self._question.text, "question"), size[0] - 1), *wrap(row, size[0] - 1)]
+            above = [*wrap_parts(self._question.text, size[0] - 1, KEY_GAP, "question"), *wrap(row, size[0] - 1)]
         committed = [frame.theme.paint(row) for row in self._pending]
         self._pending = []
         shown = lay_out(None if frame.composer.is_empty or answered else frame.composer, frame.theme, size, above=above)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from dragoman.base import graphemes
-from dragoman.base.graphemes import clusters, unbroken_parts, width_of
-from dragoman.tui.line import EMPTY, Line, Span, columns_of, plain
+from dragoman.base.graphemes import clusters, unbroken_parts, width, width_of
+from dragoman.tui.line import EMPTY, Line, Span, columns_of, line, plain
 
 LEAST_TEXT_COLUMNS = 8
 """With less room than this beside it, a prefix is left out."""
@@ -31,6 +31,17 @@ def wrap(text: Line, columns: int, first: Line = EMPTY, rest: Line | None = None
     if len(joined) <= room and joined.isascii() and joined[-1:] != " ":
         return [first + text]
     return _sliced(text, _breaks(joined, room), first, rest)
+
+
+def wrap_parts(text: str, columns: int, gap: str, style: str = "") -> list[Line]:
+    """Parts with a gap between them, such as keys with what they do: no part is broken that fits into a row."""
+    rows: list[str] = []
+    for part in text.split(gap):
+        if rows and width(f"{rows[-1]}{gap}{part}") <= columns:
+            rows[-1] += f"{gap}{part}"
+        else:
+            rows.append(part)
+    return [row for each in rows for row in wrap(line(each, style), columns)]
 
 
 def flow(text: Line, columns: int, first: Line = EMPTY, rest: Line | None = None) -> tuple[list[Line], Line]:
