@@ -666,6 +666,20 @@ def test_a_session_is_named_and_deleted_in_the_list_and_one_of_another_program_g
     assert "Begun elsewhere" in listed
 
 
+def test_nothing_is_drawn_once_the_terminal_is_given_back_however_long_closing_takes(place: Place) -> None:
+    config = place.home / "dragoman" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[[hooks.SessionEnd]]\ncommand = "sleep 1.2"\n')  # longer than the next second of the cache counts down
+    with service(script("text: Done now.")) as place.service, tmux(place, model="anthropic/claude-opus-5", size=(24, 120)) as pane:
+        begin(pane, "go")
+        pane.expect("cache warm 4:")
+        pane.keys("C-d")
+        screen = pane.expect("exit code 0")
+        assert "dragoman --resume" in screen
+        assert READY not in screen
+        assert "cache warm" not in screen
+
+
 def test_escape_stops_the_run_when_the_model_asks(place: Place) -> None:
     asked = calls(("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}))
     with service(script(asked, "text: Next answer.")) as place.service, tmux(place, size=(24, 80)) as pane:

@@ -235,7 +235,8 @@ class Canvas:
         self.request()
 
     def close(self) -> None:
-        """Take the region away and restore the terminal; lines that wait are written first."""
+        """Take the region away and restore the terminal; lines that wait are written first. Nothing is drawn afterwards, whoever asks."""
+        self._loop = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
