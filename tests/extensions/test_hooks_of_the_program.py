@@ -144,6 +144,14 @@ def test_every_event_of_a_run_is_told_and_heeded(place: Place, protocol: str) ->
         assert words in last
 
 
+def test_a_hook_for_the_end_runs_where_it_is_the_only_one(place: Place) -> None:
+    settings(place, {"SessionEnd": group(command(place, "end", "open('ended', 'a').write(told['reason'])"))})
+    with service(script("text: Done.")) as place.service:
+        done = place.ask("Go.")
+    assert (done.code, done.err) == (0, "")
+    assert (place.work / "ended").read_text() == "other"
+
+
 def test_a_resumed_session_sends_the_same_bytes_though_its_hooks_are_gone(place: Place) -> None:
     file = settings(
         place,

@@ -42,7 +42,7 @@ MAX_CONTINUED = 8
 MAX_CLOSING_S = 60.0
 ADDED = "A hook of the user adds:"
 _PARTS: dict[str, tuple[Event, ...]] = {
-    "before_prompt": ("SessionStart", "UserPromptSubmit", "PostCompact"),
+    "before_prompt": ("SessionStart", "UserPromptSubmit", "PostCompact", "SessionEnd"),
     "before_call": ("PreToolUse",),
     "before_ask": ("PermissionRequest", "Notification"),
     "around_call": ("PostToolUse", "PostToolUseFailure"),
