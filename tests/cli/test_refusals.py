@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.cli.refusals import Refusals
+from dragoman.values.calls import Intent
+from dragoman.values.messages import ToolCall
 from program import Place, Service, calls, script
 
 Serve = Callable[..., Service]
@@ -30,6 +33,15 @@ def test_a_hint_that_would_not_help_is_not_given(place: Place, serve: Serve) -> 
         "dragoman: calls that need approval were refused, because nobody can be asked (1: $ env true); "
         "--allow allows commands (--allow 'pytest *'), --approval auto all of them inside the sandbox, and dragoman without -p asks you\n"
     )
+
+
+def test_a_tool_of_a_server_is_named_as_allow_takes_it() -> None:
+    refused = Refusals()
+    refused.take(ToolCall("c1", "mcp__git__git_log", "{}"), Intent(title="git: git_log"))
+    assert refused.lines("default") == [
+        "dragoman: calls that need approval were refused, because nobody can be asked (1: git: git_log); "
+        "--allow allows tools of MCP servers by name (--allow mcp__git__git_log), and dragoman without -p asks you"
+    ]
 
 
 def test_what_a_saved_approval_let_run_is_said(place: Place, serve: Serve) -> None:

@@ -28,6 +28,8 @@ class Refusals:
             "granted": [],
         }
         self._has_edits = self._has_commands = False
+        self._server_tool = ""
+        """The first tool of a server that nobody could be asked about."""
 
     @property
     def count(self) -> int:
@@ -42,6 +44,7 @@ class Refusals:
         self._titles["guarded" if is_guarded else "nobody"].append(intent.title or title(call))
         self._has_edits = self._has_edits or (not is_guarded and bool(intent.writes))
         self._has_commands = self._has_commands or bool(intent.command)
+        self._server_tool = self._server_tool or (call.name if call.name.startswith("mcp__") else "")
 
     def take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
         """Implements approvals.OnRuling."""
@@ -60,7 +63,8 @@ class Refusals:
 
     def _hint(self, mode: Mode) -> str:
         edits = say("refused_edits_hint") if mode == "default" and self._has_edits else ""
-        return edits + (say("refused_commands_hint") if self._has_commands else "")
+        commands = say("refused_commands_hint") if self._has_commands else ""
+        return edits + commands + (say("refused_server_tools_hint", name=self._server_tool) if self._server_tool else "")
 
 
 def _names(titles: Sequence[str]) -> str:
