@@ -378,6 +378,16 @@ def test_the_tables_of_keys_are_those_of_the_structs() -> None:
     assert configuration.filled(page) == page, "run python -m checks.configuration"
 
 
+def test_every_key_is_read_somewhere() -> None:
+    """By the last word of its name: a new one that sets nothing is found, unless another thing is called the same."""
+    source = Path(__file__).parents[2] / "src" / "dragoman"
+    read: set[str] = set()
+    for path in source.rglob("*.py"):
+        if path.name != "config_tables.py":
+            read |= set(re.findall(r"\.([a-z]\w*)", path.read_text(encoding="utf-8")))
+    assert {key for key in keys() if key.rpartition(".")[2] not in read} == set(), "the setting changes nothing: see app/settings.py"
+
+
 def test_every_key_is_documented_with_its_default() -> None:
     page = configuration.PAGE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z_.]+)` \|([^|]*)\|([^|]*)\| (yes|no) \|([^|]*)\|$", page, re.MULTILINE)

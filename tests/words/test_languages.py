@@ -60,7 +60,7 @@ def _without_values(text: str) -> str:
 
 
 def test_the_help_is_in_both_languages() -> None:
-    assert CHINESE_HELP.keys() == ENGLISH_HELP.keys()
+    assert CHINESE_HELP.keys() == ENGLISH_HELP.keys(), "conversation/help_chinese.py has the commands of conversation/help_texts.py"
     for command, text in CHINESE_HELP.items():
         assert is_chinese(text), command
         assert _first_words(text) == _first_words(ENGLISH_HELP[command]), f"{command}: the same options and commands in the same order"

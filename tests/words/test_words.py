@@ -212,6 +212,7 @@ FLAGS_OF_OTHER_PROGRAMS = {
 @pytest.mark.parametrize("command", ["run", *COMMANDS])
 def test_every_command_has_a_help_that_fits_a_terminal(command: str) -> None:
     """In source lines of 120 columns; shown, at any width (tests/cli/test_columns.py)."""
+    assert command in ENGLISH_HELP, f"conversation/help_texts.py has no --help of {command}"
     assert all(len(line) <= 120 for line in ENGLISH_HELP[command].splitlines())
     assert lay_out(help_for(command), 80).split() == ENGLISH_HELP[command].split()
 
