@@ -9,6 +9,7 @@ import textwrap
 import tomllib
 import typing
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,9 @@ def test_every_tool_is_on_the_page(tmp_path: Path) -> None:
     first = section(page("docs/embed/built-in-tools.md"), "The tools").partition("\n\nA coding agent")[0]
     named = {word for word in re.findall(r"`(\w+)`", first) if "_" in word or word in ("glob", "grep", "edit", "todo")}
     assert named == set(agent.tools.names)
+    for language in ("en", "zh"):
+        table = import_module(f"dragoman.words.{language}.tools").TEXTS
+        assert {f"tools.about_{name}" for name in agent.tools.names} <= table.keys(), "what /tools says of it"
 
 
 def test_every_parameter_of_an_agent_is_on_the_page() -> None:
