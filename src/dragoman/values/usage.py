@@ -29,19 +29,10 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     service that tells nothing. Unless it is 0, each count is the least there can have been, and a count of 0 is unknown."""
 
     def __post_init__(self) -> None:
-        most = MOST_TOKENS  # one by one: this is made often, and a loop takes six times as long
-        if (
-            0 <= self.fresh_tokens <= most
-            and 0 <= self.cache_read_tokens <= most
-            and 0 <= self.cache_write_tokens <= most
-            and 0 <= self.output_tokens <= most
-            and 0 <= self.thought_tokens <= most
-            and 0 <= self.cache_write_1h_tokens <= most
-            and 0 <= self.incomplete <= most
-        ):
-            return
-        for name in self.__struct_fields__:
-            msgspec.structs.force_setattr(self, name, max(min(getattr(self, name), most), 0))
+        counts = msgspec.structs.astuple(self)
+        if min(counts) < 0 or max(counts) > MOST_TOKENS:
+            for name, count in zip(self.__struct_fields__, counts, strict=True):
+                msgspec.structs.force_setattr(self, name, max(min(count, MOST_TOKENS), 0))
 
     @property
     def input_tokens(self) -> int:
