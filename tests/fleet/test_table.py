@@ -41,3 +41,14 @@ def test_the_table_fits_a_low_terminal_and_one_that_is_made_narrower(place: Plac
         pane.keys("C-c")
         pane.expect("exit code 130")
         assert pane.screen().count(f"{cancelled}  ") == 6
+
+
+def test_a_long_name_pushes_no_cost_out_of_the_table(place: Place, serve: Callable[..., Service]) -> None:
+    service = serve(lambda request: Script.parse("wait: 600\ntext: late").answers[0])
+    write_tasks(place, [task("t0"), task("t1" + "-long" * 20)])
+    with tmux(place, "fleet", "run", "tasks.jsonl", "--model", MODEL, model="", size=(12, 60)) as pane:
+        service.expect(2)
+        shown = pane.expect("t1-long")
+        assert [line[-9:] for line in shown.splitlines() if line.startswith("  t")] == ["  $0.0000"] * 2
+        pane.keys("C-c")
+        pane.expect("exit code 130")

@@ -26,6 +26,7 @@ MOST_RUNNING = 12
 """Rows for what runs; more are counted."""
 USUAL_ROWS = 24
 _BAR_COLUMNS = 24
+_LEAST_NAME = 8
 _STYLES: dict[Outcome, str] = {
     "passed": "32",
     "failed": "31",
@@ -73,9 +74,7 @@ class PlainLines:
 
     def _line(self, result: AttemptResult, state: State) -> str:
         again = "" if state == "done" else say("fleet.will_try_again") if state == "again" else say("fleet.left_for_resume")
-        name, columns = self._name(result.task, result.attempt), 14
-        word = str(outcome_word(result.outcome))
-        padded = word + " " * max(columns - width(word), 0)
+        name, padded = self._name(result.task, result.attempt), _padded(outcome_word(result.outcome), 14)
         painted = f"\x1b[{_STYLES[result.outcome]}m{padded}\x1b[m" if self.color else padded
         reason = f"  {one_line(result.reason, 200)}" if result.reason else ""
         return f"{painted} {name}  {duration(result.seconds)}  {dollars(result.cost_usd)}{again}{reason}"
@@ -155,11 +154,11 @@ class LiveTable(PlainLines):
 
     def _drawn(self) -> str:
         columns = columns_of(sys.stdout) or USUAL_COLUMNS
-        lines = [fit(line, columns - 1) for line in self._lines(_rows_of_terminal() - 1)]
+        lines = [fit(line, columns - 1) for line in self._lines(_rows_of_terminal() - 1, columns - 1)]
         self._widths = [width(line) for line in lines]
         return "".join(f"{line}\n" for line in lines)
 
-    def _lines(self, most: int) -> list[str]:
+    def _lines(self, most: int, columns: int) -> list[str]:
         """Not more than the terminal has room for: what has scrolled away can neither be erased nor drawn again."""
         total, done = self._fleet.slots, self._before + self._done
         share = done / total if total else 1.0
@@ -172,16 +171,17 @@ class LiveTable(PlainLines):
         running = sorted(self._running.values(), key=lambda each: each.since_s)
         room = max(most - 3, 0)
         shown = running if len(running) <= min(room, MOST_RUNNING) else running[: max(min(room - 1, MOST_RUNNING), 0)]
-        longest = max((width(each.name) for each in shown), default=0)
-        rows = [self._running_line(each, longest, now_s) for each in shown]
+        figures = [self._running_figures(each, now_s) for each in shown]
+        room_for_name = max(columns - 2 - max((width(each) for each in figures), default=0), _LEAST_NAME)
+        longest = min(max((width(each.name) for each in shown), default=0), room_for_name)
+        rows = [f"  {_padded(fit(each.name, longest), longest)}{line}" for each, line in zip(shown, figures, strict=True)]
         more = [f"  {say('fleet.table_more', count=len(running) - len(shown))}"] if len(running) > len(shown) else []
         lines = ["", f"{head}  {counts}", str(spent), *rows, *more]
         return lines[1:] if most < len(lines) else lines
 
-    def _running_line(self, each: _Running, columns: int, now_s: float) -> str:
-        name = each.name + " " * (columns - width(each.name))
+    def _running_figures(self, each: _Running, now_s: float) -> str:
         again = f"  {say('fleet.table_start', epoch=each.epoch)}" if each.epoch > 1 else ""
-        return f"  {name}  {duration(now_s - each.since_s):>7}  {dollars(self._limiter.spending(each.holder))}{again}"
+        return f"  {duration(now_s - each.since_s):>7}  {dollars(self._limiter.spending(each.holder))}{again}"
 
     def _pace(self, left: int) -> tuple[str, str]:
         """Attempts per minute, and how long the rest may take."""
@@ -197,6 +197,10 @@ class LiveTable(PlainLines):
             sys.stdout.flush()
         except OSError:
             pass
+
+
+def _padded(text: str, columns: int) -> str:
+    return text + " " * max(columns - width(text), 0)
 
 
 def _rows_of_terminal() -> int:
