@@ -28,7 +28,7 @@ from dragoman.fleet.supervisor import FleetSupervisor
 from dragoman.fleet.table import onlooker_for
 from dragoman.fleet.task import TaskTemplate, read_tasks, require_workspace
 from dragoman.policy.sandbox.cache_removal import remove_tree
-from dragoman.values.errors import DragomanError, InputError
+from dragoman.values.errors import Cancelled, DragomanError, InputError
 from dragoman.words import say
 
 MOST_TEMPLATE_BYTES = 1_000_000
@@ -157,11 +157,11 @@ def _require_needs(fleet: Fleet, options: Options, runs_again: Collection[int] =
 
 
 def supervise(fleet: Fleet, options: Options, *, is_new: bool = False) -> int:
-    """`is_new`: nothing is left of it where there is no such place to run it."""
+    """`is_new`: nothing is left of it where there is no such place to run it, or Ctrl-C came while that was looked for."""
     journal = FleetJournal(fleet.folder)
     try:
         return asyncio.run(_supervise(fleet, options, journal))
-    except InputError:
+    except (InputError, Cancelled):
         if is_new and fleet.is_untouched:
             fleet.remove()
             remove_tree(os.path.dirname(fleet.lock.scratch), os.path.basename(fleet.lock.scratch))
@@ -192,11 +192,20 @@ async def _supervise(fleet: Fleet, options: Options, journal: FleetJournal) -> i
     pool = _placement(options, fleet, env, limiter)
     onlooker = onlooker_for(fleet, limiter, no_color=options.no_color)
     supervisor = FleetSupervisor(fleet, pool, limiter, journal, onlooker)
-    await pool.open()  # before anything else: where there is none, nothing has happened
     loop = asyncio.get_running_loop()
+    opening = asyncio.create_task(pool.open())  # before anything else: where there is none, nothing has happened
+
+    def stop() -> None:
+        opening.cancel()
+        supervisor.stop()
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it: the terminal may go, and the fleet goes on
-            loop.add_signal_handler(number, supervisor.stop)
+            loop.add_signal_handler(number, stop)
+    try:
+        await opening
+    except asyncio.CancelledError as error:
+        raise Cancelled(say("cancelled")) from error
     try:
         supervisor.recover()
         if options.budget_usd is not None:
