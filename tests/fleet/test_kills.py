@@ -56,7 +56,9 @@ def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Calla
     assert code == 0, (place.work / "resume.txt").read_text()[-2_000:]
     lost = _require_one_result_each(place)
     assert killer.killed > 0
+    asked = sum(_spent(path).get("requests", 0) for path in fleet_files(place).rglob("spent.jsonl"))
     print(f"{TASKS} tasks: {SUPERVISORS} supervisors and {killer.killed} processes of workers killed, {lost} starts lost")
+    print(f"{asked} requests were sent")
     print(f"${spent_usd:.4f} were spent of a budget of ${budget_usd:.4f} when it was used up")
     assert service.server.requests
     assert not alive(str(place.work)), "something of the fleet still runs"
@@ -78,7 +80,7 @@ def _require_one_result_each(place: Place) -> int:
         result = json.loads((folder / "result.json").read_text())
         assert f"+t{number}" in result["diff"]
         assert (folder / "result.json").stat().st_ino == (folder / f"epoch-{result['epoch']}" / "result.json").stat().st_ino
-    spent = sum(_spent(path) for path in fleet_files(place).rglob("spent.jsonl"))
+    spent = sum(_spent(path).get("usd", 0.0) for path in fleet_files(place).rglob("spent.jsonl"))
     told = sum(row["cost_usd"] + row["lost_usd"] for row in rows)
     assert abs(spent - told) < 1e-6, "what lost starts have spent is not counted"
     done = set[int]()
@@ -90,8 +92,8 @@ def _require_one_result_each(place: Place) -> int:
     return len(starts) - TASKS
 
 
-def _spent(path: Path) -> float:
-    return json.loads(path.read_text().splitlines()[-1]).get("usd", 0.0)
+def _spent(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text().splitlines()[-1])
 
 
 def _storming(choose: Callable[[Any], Any], chance: random.Random) -> Callable[[Any], Any]:
