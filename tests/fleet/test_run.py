@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from dragoman.fleet.ray_tree import pack_tree, unpack_tree
-from fleet.fleets import answer_by_task, fleet_files, results, run_fleet, task, write_tasks
+from dragoman.testing.script import Script
+from fleet.fleets import MODEL, answer_by_task, fleet_files, results, run_fleet, task, write_tasks
 from program import KEY, Place, Service
 
 
@@ -51,6 +53,34 @@ def test_what_is_done_is_not_run_again(place: Place, serve: Callable[..., Servic
     assert "dragoman fleet resume tasks" in run_fleet(place).complaint(42)
     assert place.run("fleet", "resume", "tasks").code == 0
     assert len(service.requests) == asked
+
+
+def test_the_status_of_a_fleet_says_what_runs_and_what_waits_and_afterwards_how_to_go_on(
+    place: Place, serve: Callable[..., Service]
+) -> None:
+    """What was not done yet was told as cancelled, and what running tasks had spent as lost."""
+
+    def choose(request: Any) -> Any:
+        return Script.parse("wait: 600\ntext: late").answers[0] if len(request.body["messages"]) > 2 else answer_by_task(request)
+
+    service = serve(choose)
+    write_tasks(place, [task("one"), task("two")])
+    process = place.start("fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", "1")
+    service.expect(2)
+    spent_usd = json.loads(place.run("fleet", "status", "tasks", "--output-format", "json").out)["cost_usd"]
+    assert spent_usd > 0
+    shown = place.run("fleet", "status", "tasks").out.splitlines()
+    assert shown == [
+        f"running  one  ${spent_usd:.4f}",
+        f"running 1, waiting 1 (all: 2); ${spent_usd:.4f}, of it $0.0000 for starts that were lost",
+    ]
+    assert place.run("fleet", "status").out.startswith("tasks: running 1, waiting 1 (all: 2)")
+    assert place.run("fleet", "show", "tasks", "two").out.startswith("two #1: waiting")
+    process.kill()
+    process.communicate(timeout=60)
+    shown = place.run("fleet", "status", "tasks").out.splitlines()
+    assert shown[0].startswith("cancelled 2 (all: 2)")
+    assert shown[1:] == ["stopped. Go on with: dragoman fleet resume tasks"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dragoman.fleet.result import Outcome
+from dragoman.fleet.result import State
 from dragoman.words import say
 
-_WORDS: dict[Outcome, str] = {
+_WORDS: dict[State, str] = {
     "passed": "fleet.outcome_passed",
     "failed": "fleet.outcome_failed",
     "agent limit": "fleet.outcome_agent_limit",
     "infrastructure": "fleet.outcome_infrastructure",
     "refused input": "fleet.outcome_refused_input",
     "cancelled": "fleet.outcome_cancelled",
+    "running": "fleet.state_running",
+    "waiting": "fleet.state_waiting",
 }
 
 
-def outcome_word(name: Outcome) -> str:
+def outcome_word(name: State) -> str:
     return say(_WORDS[name])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dragoman.base.lock import Locked, lock
+from dragoman.base.lock import Locked, lock, lock_with_others
 from dragoman.base.private import sync_file, write_whole
 from dragoman.values.errors import InputError
 from dragoman.words import say
@@ -74,6 +74,23 @@ def last_budget(folder: str) -> float | None:
     """What the fleet may cost, in dollars; None: anything."""
     named = [line.usd for line in replay(folder) if isinstance(line, BudgetSet)]
     return named[-1] if named else None
+
+
+def has_supervisor(folder: str) -> bool:
+    """Whether some process carries out the fleet at this moment."""
+    try:
+        journal = os.open(os.path.join(folder, JOURNAL_FILE), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        lock_with_others(journal, ())  # given back at once: a supervisor that starts meanwhile tries again
+    except Locked:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(journal)
+    return False
 
 
 class FleetJournal:

@@ -17,6 +17,7 @@ from dragoman.base.text import one_line, strip_controls
 from dragoman.base.wrapping import columns_of, lay_out
 from dragoman.fleet.figures import dollars, duration, outcome_word
 from dragoman.fleet.folder import FLEETS, LOCK_FILE, Fleet, fleet_folder, open_fleet
+from dragoman.fleet.journal import has_supervisor
 from dragoman.fleet.report import AttemptRow, rows, summary_lines, sums, write_results
 from dragoman.fleet.task import folder_of
 from dragoman.values.errors import DragomanError, InputError
@@ -34,18 +35,23 @@ def folder_of_fleet(options: Options, place: int = 1) -> str:
 
 
 def status(options: Options) -> int:
-    """`fleet status [NAME]`: the sums, and what did not pass; without a name, all fleets in a line each."""
+    """`fleet status [NAME]`: the sums, what runs and what did not pass; without a name, all fleets in a line each."""
     directory = os.path.abspath(options.directory or ".")
     if len(options.words) < 2:
         return print_out("".join(f"{line}\n" for line in _all_fleets(directory)))
     fleet = open_fleet(folder_of_fleet(options))
-    total = sums(fleet)
+    is_under_way = has_supervisor(fleet.folder)
+    total = sums(fleet, is_under_way=is_under_way)
     if options.output_format == "json":
         data = {"name": fleet.name, "attempts": total.attempts, "outcomes": dict(total.outcomes)}
         data |= {"cost_usd": total.usd, "lost_usd": total.lost_usd, "requests": total.requests, "seconds": total.seconds}
         return print_out(jsontext.dumps(data) + "\n")
-    lines = [_row_line(fleet, row) for row in rows(fleet) if row.result.outcome not in ("passed", "cancelled")]
-    return print_out(lay_out("\n".join([*lines, *summary_lines(fleet, total)]) + "\n", columns_of(sys.stdout)))
+    found = rows(fleet, is_under_way=is_under_way)
+    lines = [_row_line(fleet, row) for row in found if row.state not in ("passed", "cancelled", "waiting")]
+    lines += summary_lines(fleet, total)
+    if total.outcomes["cancelled"]:
+        lines.append(say("fleet.stopped", name=fleet.name))
+    return print_out(lay_out("\n".join(lines) + "\n", columns_of(sys.stdout)))
 
 
 def _all_fleets(directory: str) -> list[str]:
@@ -57,13 +63,13 @@ def _all_fleets(directory: str) -> list[str]:
     if not found:
         return [say("fleet.no_fleets", path=os.path.join(directory, FLEETS))]
     fleets = [open_fleet(os.path.join(directory, FLEETS, name)) for name in found]
-    return [f"{fleet.name}: {summary_lines(fleet, sums(fleet))[0]}" for fleet in fleets]
+    return [f"{each.name}: {summary_lines(each, sums(each, is_under_way=has_supervisor(each.folder)))[0]}" for each in fleets]
 
 
 def _row_line(fleet: Fleet, row: AttemptRow) -> str:
     result = row.result
     name = one_line(result.task, 60) if fleet.lock.attempts == 1 else f"{one_line(result.task, 60)} #{result.attempt}"
-    return f"{outcome_word(result.outcome)}  {name}  {dollars(row.usd)}  {one_line(result.reason, 200)}"
+    return f"{outcome_word(row.state)}  {name}  {dollars(row.usd)}  {one_line(result.reason, 200)}".rstrip()
 
 
 def show(options: Options) -> int:
@@ -71,11 +77,12 @@ def show(options: Options) -> int:
     fleet = open_fleet(folder_of_fleet(options))
     if len(options.words) != 3:
         raise InputError(say("fleet.show_usage"))
-    found = [row for row in rows(fleet) if row.result.task == options.words[2]]
+    found = [row for row in rows(fleet, is_under_way=has_supervisor(fleet.folder)) if row.result.task == options.words[2]]
     if not found:
         raise InputError(say("fleet.no_such_task", id=one_line(options.words[2], 60)))
     if options.output_format == "json":
-        data = [msgspec.to_builtins(row.result, enc_hook=str) | {"epochs": row.epochs, "lost_usd": row.lost_usd} for row in found]
+        fields = [{"outcome": row.state, "epochs": row.epochs, "lost_usd": row.lost_usd} for row in found]
+        data = [msgspec.to_builtins(row.result, enc_hook=str) | more for row, more in zip(found, fields, strict=True)]
         return print_out(jsontext.dumps(data) + "\n")
     return print_out("\n".join(line for row in found for line in _shown(fleet, row)) + "\n")
 
@@ -92,7 +99,7 @@ def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
         starts=row.epochs,
     )
     lines = [
-        f"{result.task} #{result.attempt}: {outcome_word(result.outcome)}",
+        f"{result.task} #{result.attempt}: {outcome_word(row.state)}",
         *([one_line(result.reason)] if result.reason else []),
         str(used),
     ]

@@ -13,7 +13,7 @@ from dragoman.base.atomic import write_aside
 from dragoman.base.private import write_whole
 from dragoman.fleet.figures import dollars, outcome_word
 from dragoman.fleet.folder import RESULTS_FILE, Fleet
-from dragoman.fleet.result import LOST, OUTCOMES, AttemptResult, read_late_results, read_result, read_spent
+from dragoman.fleet.result import LOST, STATES, AttemptResult, State, read_late_results, read_result, read_spent
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
@@ -25,24 +25,31 @@ class AttemptRow(msgspec.Struct, frozen=True):
     epochs: int
     lost_usd: float | None
     """Of starts whose results were not accepted."""
+    state: State
+    running_usd: float | None = 0.0
+    """Of a start that is under way."""
 
     @property
     def usd(self) -> float | None:
-        return None if self.lost_usd is None or self.result.cost_usd is None else self.lost_usd + self.result.cost_usd
+        parts = (self.lost_usd, self.running_usd, self.result.cost_usd)
+        return None if None in parts else sum(each or 0.0 for each in parts)
 
 
-def rows(fleet: Fleet) -> Iterator[AttemptRow]:
-    """All attempts, in the order of the tasks: nothing is left out of the denominator."""
+def rows(fleet: Fleet, *, is_under_way: bool = False) -> Iterator[AttemptRow]:
+    """All attempts, in the order of the tasks: nothing is left out of the denominator. `is_under_way`: a supervisor is at work on it."""
     for task in fleet.tasks():
         for attempt in range(1, fleet.lock.attempts + 1):
-            yield _row(fleet, task, attempt)
+            yield _row(fleet, task, attempt, is_under_way=is_under_way)
 
 
-def _row(fleet: Fleet, task: Task, attempt: int) -> AttemptRow:
+def _row(fleet: Fleet, task: Task, attempt: int, *, is_under_way: bool) -> AttemptRow:
     accepted = fleet.result(task, attempt)
     epochs = _epochs(fleet.attempt_folder(task, attempt))
+    is_open = is_under_way and accepted is None
+    is_running = is_open and bool(epochs) and read_result(epochs[-1][1]) is None
+    running = read_spent(epochs[-1][1]).usd if is_running else 0.0
     lost: float | None = 0.0
-    for epoch, folder in epochs:
+    for epoch, folder in epochs[:-1] if is_running else epochs:
         for usd in _costs(folder, is_accepted=accepted is not None and accepted.epoch == epoch):
             lost = None if usd is None or lost is None else lost + usd
     blank = AttemptResult(
@@ -51,10 +58,11 @@ def _row(fleet: Fleet, task: Task, attempt: int) -> AttemptRow:
         attempt=attempt,
         epoch=len(epochs),
         outcome="cancelled",
-        reason=say("fleet.not_done"),
+        reason="" if is_open else say("fleet.not_done"),
         cost_usd=0.0,
     )
-    return AttemptRow(accepted or blank, len(epochs), lost)
+    result = accepted or blank
+    return AttemptRow(result, len(epochs), lost, "running" if is_running else "waiting" if is_open else result.outcome, running)
 
 
 def _epochs(folder: str) -> list[tuple[int, str]]:
@@ -62,7 +70,7 @@ def _epochs(folder: str) -> list[tuple[int, str]]:
         names = [name for name in os.listdir(folder) if name.startswith("epoch-")]
     except FileNotFoundError:
         return []
-    return [(int(name[6:]), os.path.join(folder, name)) for name in names if name[6:].isdigit()]
+    return sorted((int(name[6:]), os.path.join(folder, name)) for name in names if name[6:].isdigit())
 
 
 def _costs(folder: str, *, is_accepted: bool) -> Iterator[float | None]:
@@ -105,7 +113,7 @@ class Sums(msgspec.Struct):
     """A fleet in figures."""
 
     attempts: int = 0
-    outcomes: Counter[str] = msgspec.field(default_factory=Counter)
+    outcomes: Counter[State] = msgspec.field(default_factory=Counter)
     usd: float = 0.0
     lost_usd: float = 0.0
     is_cost_least: bool = False
@@ -113,11 +121,11 @@ class Sums(msgspec.Struct):
     requests: int = 0
 
 
-def sums(fleet: Fleet) -> Sums:
+def sums(fleet: Fleet, *, is_under_way: bool = False) -> Sums:
     total = Sums()
-    for row in rows(fleet):
+    for row in rows(fleet, is_under_way=is_under_way):
         total.attempts += 1
-        total.outcomes[row.result.outcome] += 1
+        total.outcomes[row.state] += 1
         total.usd += row.usd or 0.0
         total.lost_usd += row.lost_usd or 0.0
         total.is_cost_least = total.is_cost_least or row.usd is None or row.result.is_cost_least
@@ -128,7 +136,7 @@ def sums(fleet: Fleet) -> Sums:
 
 def summary_lines(fleet: Fleet, total: Sums) -> list[str]:
     """The sums in words, with pass@k where there were several attempts."""
-    counts = ", ".join(f"{outcome_word(name)} {total.outcomes[name]}" for name in OUTCOMES if total.outcomes[name])
+    counts = ", ".join(f"{outcome_word(name)} {total.outcomes[name]}" for name in STATES if total.outcomes[name])
     least = say("fleet.at_least") if total.is_cost_least else ""
     lines = [say("fleet.summary", counts=counts, all=total.attempts, usd=f"{least}{dollars(total.usd)}", wasted=dollars(total.lost_usd))]
     attempts = fleet.lock.attempts

@@ -23,6 +23,9 @@ Outcome = Literal["passed", "failed", "agent limit", "infrastructure", "refused 
 """`failed`: by the check, or the model refused. `agent limit`: of turns, seconds, tokens, dollars, repetition. `infrastructure`: neither
 the model nor its work was at fault. `cancelled`: it was ended from outside, and may be run again."""
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "agent limit", "infrastructure", "refused input", "cancelled")
+State = Outcome | Literal["running", "waiting"]
+"""How an attempt stands while a supervisor is at work: without a result it is not `cancelled`, but `running` or `waiting`."""
+STATES: tuple[State, ...] = (*OUTCOMES, "running", "waiting")
 
 
 class UsedTokens(msgspec.Struct, frozen=True):

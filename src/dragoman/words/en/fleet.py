@@ -94,4 +94,6 @@ TEXTS = {
     "fleet.outcome_infrastructure": "infrastructure",
     "fleet.outcome_refused_input": "refused input",
     "fleet.outcome_cancelled": "cancelled",
+    "fleet.state_running": "running",
+    "fleet.state_waiting": "waiting",
 }

@@ -94,4 +94,6 @@ TEXTS = {
     "fleet.outcome_infrastructure": "基础设施故障",
     "fleet.outcome_refused_input": "输入被拒",
     "fleet.outcome_cancelled": "已取消",
+    "fleet.state_running": "运行中",
+    "fleet.state_waiting": "等待中",
 }
