@@ -252,7 +252,7 @@ def two(tmp_path: Path) -> Iterator[Place]:
 
     place = Place(tmp_path)
     with service("text: Short.\n---\ntext: Rather longer.") as place.service:
-        for model in ("anthropic/claude-opus-5", "anthropic/claude-sonnet-5-5"):
+        for model in ("anthropic/claude-opus-5", "gemini/gemini-3.8-flash"):
             assert place.run("-m", model, "-p", "The same prompt.").code == 0
     yield place
     place.close()
@@ -262,6 +262,7 @@ def test_two_sessions_are_compared(two: Place, browser: Browser) -> None:
     with serving(two) as server, watched(browser, server) as view:
         page = view.open(server.address())
         expect(page.locator(".row.session")).to_have_count(2)
+        expect(page.locator(".row.session b").filter(has_text="≈ $")).to_have_count(2)  # also where several services have the model
         page.get_by_role("combobox", name="Model").select_option("claude-opus-5")
         expect(page.locator(".row.session")).to_have_count(1)
         page.get_by_role("combobox", name="Model").select_option("")
@@ -269,7 +270,7 @@ def test_two_sessions_are_compared(two: Place, browser: Browser) -> None:
             box.check()
         page.get_by_role("link", name="Compare the two").click()
         expect(page.get_by_role("row", name=re.compile("^Model"))).to_contain_text("claude-opus-5")
-        expect(page.get_by_role("row", name=re.compile("^Model"))).to_contain_text("claude-sonnet-5-5")
+        expect(page.get_by_role("row", name=re.compile("^Model"))).to_contain_text("gemini-3.8-flash")
         expect(page.locator(".pair")).to_contain_text("Short.")
         expect(page.locator(".pair")).to_contain_text("Rather longer.")
 

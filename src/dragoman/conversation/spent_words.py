@@ -100,6 +100,12 @@ def _add(spent: SpentSoFar, agent: Agent, entries: Sequence[Entry]) -> SpentSoFa
 
 def cost_of(summary: Summary, catalog: Catalog) -> str:
     """What a session in a list has cost: `$0.0123`, `≥$0.0123` where not everything was told; empty where no price is known."""
+    cost_usd, is_whole = sum_cost(summary, catalog)
+    return f"{'' if is_whole else '≥'}${_amount(cost_usd)}" if cost_usd is not None else ""
+
+
+def sum_cost(summary: Summary, catalog: Catalog) -> tuple[float | None, bool]:
+    """What a session has cost at today's prices of whoever answered, and whether that is all of it."""
     cost_usd, is_whole = None, True
     for paid in summary.paid:
         is_whole = is_whole and not paid.usage.incomplete
@@ -109,9 +115,7 @@ def cost_of(summary: Summary, catalog: Catalog) -> str:
             is_whole = is_whole and bool(row is not None and row.local)
         else:
             cost_usd = (cost_usd or 0.0) + prices.cost_usd(paid.usage)
-    if cost_usd is None:
-        return ""
-    return f"{'' if is_whole else '≥'}${_amount(cost_usd)}"
+    return cost_usd, is_whole
 
 
 def spent_words(usage: Usage, cost_usd: float | None, *, estimated: bool) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.app.setup import Setup, catalog_of
 from dragoman.conversation.pages.context_command import ContextCommand
 from dragoman.conversation.session_page.reading import SessionReading, shorten
+from dragoman.conversation.spent_words import sum_cost
 from dragoman.conversation.types import ViewEvent
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError, NoSession
@@ -139,21 +140,18 @@ class Shelf:
         rows = as_json(found, short)
         fleets = sessions_of_fleets(self._setup.workspace)
         for row, summary in zip(rows, found, strict=True):
+            cost_usd, is_whole = sum_cost(summary, self._catalog)
             row |= {
                 "parent": summary.parent,
                 "fleet": fleets.get(summary.session_id, ""),
-                "usd": self._cost(summary),
+                "usd": cost_usd,
+                "usd_is_whole": is_whole,
                 "imported": summary.imported_from,
             }
             row.pop("path", None)
         for row, excerpt in zip(rows, excerpts, strict=False):
             row["hit"] = excerpt
         return {"sessions": rows, "folder": os.path.realpath(self._setup.workspace)}
-
-    def _cost(self, summary: Summary) -> float | None:
-        """At the prices of the model used last: the list does not read the logs."""
-        prices = self._command(summary).prices("", summary.model)
-        return prices.cost_usd(summary.usage) if prices is not None and not summary.usage.is_unknown else None
 
     def _command(self, summary: Summary) -> ContextCommand:
         return ContextCommand(self._setup, self._store, summary, self._catalog)

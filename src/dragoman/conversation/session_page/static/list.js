@@ -59,6 +59,6 @@ export function ListPage() {
         ${each.hit && html`<p class="text" dir="auto">${oneLine(each.hit.excerpt, 300)}</p>`}
         <p class="facts"><span>${each.short}</span> <time title=${moment(each.updated_ms)}>${ago(each.updated_ms)}</time> <bdi>${oneLine(each.model, 60)}</bdi>
           <span>${t("messages", { messages: each.messages })}</span> <span title=${count(each.usage.input_tokens)}>${t("tokens_in", { amount: short(each.usage.input_tokens) })}</span>
-          ${each.usd != null && html`<b>≈ ${usd(each.usd)}</b>`} ${each.fleet && html`<a href=${`#/fleet/${encodeURIComponent(each.fleet)}`}>${oneLine(each.fleet, 60)}</a>`} <bdi class="folder">${oneLine(each.workspace, 120)}</bdi></p></div></article>`} />
+          ${each.usd != null && html`<b>${each.usd_is_whole ? "≈" : "≥"} ${usd(each.usd)}</b>`} ${each.fleet && html`<a href=${`#/fleet/${encodeURIComponent(each.fleet)}`}>${oneLine(each.fleet, 60)}</a>`} <bdi class="folder">${oneLine(each.workspace, 120)}</bdi></p></div></article>`} />
   </main>`;
 }
