@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from dragoman.loop.history import History
 from dragoman.sessions.store import FileStore
-from dragoman.values.messages import Message, Response, Text, Thought, ToolCall, tool_result, user
+from dragoman.values.messages import Message, Opaque, Response, Text, Thought, ToolCall, tool_result, user
 from dragoman.values.record import FileChange
 from dragoman.values.usage import Usage
 from program import Place, service
@@ -174,6 +174,21 @@ def test_a_log_with_numbers_of_400_digits_leaves_the_list_usable(tmp_path: Path,
             page.locator(".row.session a.title").nth(row).click()
             expect(page.locator(".row.prompt")).to_have_count(1)
             page.keyboard.press("s")
+    place.close()
+
+
+def test_a_log_that_makes_no_request_is_exported_without_it(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    stored = FileStore(place.home / "dragoman" / "data" / "sessions").create(str(place.work))
+    history = History(stored.journal, entries=stored.loaded.entries)
+    history.configure("claude-opus-5", system="Help.", deployment="anthropic")
+    for opaque in (Opaque("anthropic", "["), Opaque("anthropic", '{"a":' * 5000 + "1" + "}" * 5000)):
+        history.say(user("Go on."))
+        history.answer(Response(Message("assistant", (Thought("So.", opaque), Text("Yes."))), "stop", usage=Usage(10, 100, 0, 5)))
+    stored.journal.close()
+    done = place.run("sessions", "export", "latest", "-o", str(tmp_path / "out.html"))
+    assert done.code == 0, done
+    assert "Yes." in (tmp_path / "out.html").read_text()
     place.close()
 
 

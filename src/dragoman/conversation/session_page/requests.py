@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dragoman.base.jsontext import NotJSON
 from dragoman.base.text import clip
 from dragoman.context.plan_items import PlanItem
 from dragoman.conversation.pages.context_command import upkeep_of
@@ -30,7 +31,10 @@ def request_before(command: ContextCommand, entries: Sequence[Entry], before: in
     view = History(entries=_before(entries, before)).view
     if not view.messages:
         raise InputError(say("context_empty", id=command.short_id))
-    prepared = prepare(command, view, wanted)
+    try:
+        prepared = prepare(command, view, wanted)
+    except NotJSON as error:  # what a service is to get back as it came, in a log that somebody made
+        raise InputError(str(error)) from error
     return {
         "method": prepared.method,
         "url": redact(prepared.url),
