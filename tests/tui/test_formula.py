@@ -24,6 +24,7 @@ def shown(text: str) -> str:
         (r"$O(n \log n)$ in $\mathbb{R}^n$", "O(n log n) in ℝⁿ"),
         (r"$\text{loss} = -\log p$", "loss = -log p"),
         (r"$\sqrt[3]{x+1}$", "³√(x+1)"),
+        (r"$O(n)$ for $f(x, y)$, $f'(x)$ and $P(A)$", "O(n) for f(x, y), f'(x) and P(A)"),
         (r"$\frac{1}{n}\sum_{i=1}^{n} x_i$", "1/n ∑ᵢ₌₁ⁿ xᵢ"),
         (r"\[\int_0^\infty e^{-x^2}\,dx\]", "∫₀^∞ e^(-x²) dx"),
         (r"$\lim_{x\to 0} \frac{\sin x}{x}$", "lim_(x→0) (sin x)/x"),
@@ -51,6 +52,7 @@ def test_a_formula(text: str, expected: str) -> None:
         "US$ 5",
         "from $5-$10",
         "a $ b $ c",
+        "$(date) and $x(later)$",
     ],
 )
 def test_what_is_none_stays_as_it_is(text: str) -> None:

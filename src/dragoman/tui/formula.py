@@ -25,6 +25,8 @@ _FUNCTIONS = (
 _WORDS = frozenset(_FUNCTIONS.split())
 """Named as they are written; a command that is none of these and no sign is shown as it stands, braces and all."""
 _SIGN = re.compile(r"[=<>+*/|^_!-]|\\(?:[A-Za-z]+|%)")
+_APPLIED = re.compile(r"[A-Za-z]'*(?:\([^()]+\))?")
+"""`f(x)`, `O(n)`, `f'`."""
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)\s?")
 _SCRIPT = re.compile(r"([\^_])")
 _ABOVE: dict[str, str] = dict(
@@ -110,7 +112,7 @@ def _is_formula(text: str) -> bool:
     plain = re.sub(r"\\(?:text|mathrm|operatorname|begin|end)\{[^{}]*\}|\\[A-Za-z]+", " ", text)
     if any(name not in _WORDS and (len(name) > 2 or "_" in plain) for name in _NAME.findall(plain)):
         return False
-    return bool(_SIGN.search(text)) or (len(text) <= 2 and text.isalpha())
+    return bool(_SIGN.search(text) or _APPLIED.fullmatch(text)) or (len(text) <= 2 and text.isalpha())
 
 
 def readable(text: str) -> str:
