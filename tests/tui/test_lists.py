@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from dragoman.tui.calls import Folded
 from dragoman.tui.completion import FileIndex, Menu, Suggestion, menu_for
 from dragoman.tui.composer import Composer
@@ -47,6 +49,15 @@ def test_a_numbered_list_takes_a_row_by_alt_and_its_number_whatever_is_typed() -
     picker.press(Key("alt-2"))
     assert picker.press(Key("alt-9")), "there is no ninth"
     assert taken == ["model-2", "model-10"]
+
+
+@pytest.mark.parametrize(("sessions", "rows", "noted"), [(9, 11, 0), (2, 11, 2), (9, 24, 3)])
+def test_in_a_small_window_the_list_is_shown_rather_than_what_is_said_of_one_row(sessions: int, rows: int, noted: int) -> None:
+    items = [PickerItem(str(number), (f"session {number}",), note="asked\nanswered\nwhere") for number in range(sessions)]
+    picker = Picker("Go on with …", items, lambda key: None, keys=" · ".join(["a long key that does something"] * 3))
+    shown = [plain(row).strip() for row in picker.rows(40, rows)]
+    assert len([row for row in shown if "session" in row]) >= min(sessions, 4)
+    assert [row for row in shown if row in ("asked", "answered", "where")] == ["asked", "answered", "where"][:noted]
 
 
 def test_a_slash_at_the_beginning_offers_commands() -> None:

@@ -19,7 +19,9 @@ _LEAST = 12
 _ENOUGH = 24
 """With this many columns a title can be told from another."""
 _NOTE_SHARE = 4
-"""Notes take no more than this part of the window."""
+"""Notes take no more than this part of the window,"""
+_LEAST_ROWS = 4
+"""and leave so many rows for the list."""
 _GAP = "  "
 _DOT = " · "
 _MOST_NUMBERED = 9
@@ -143,7 +145,9 @@ class Picker:
         note = self._found[self._chosen].note if self._found else ""
         notes = [fit(line(visible(each), "dim"), columns) for each in note.split("\n")[: max(rows // _NOTE_SHARE, 1)]] if note else []
         keys = wrap(line(self.hint, "warn"), columns) if self.hint else wrap_parts(self._keys, columns, _DOT, "dim")
-        self._page = max(rows - len(head) - 2 - len(keys) - len(notes), 1)
+        room = rows - len(head) - 2 - len(keys)
+        notes = notes[: max(room - min(len(self._found), _LEAST_ROWS), 0)]
+        self._page = max(room - len(notes), 1)
         top = max(min(self._chosen - self._page // 2, len(self._found) - self._page), 0)
         shown = self._found[top : top + self._page]
         body = self._table(shown, top, columns) or wrap(line(self._nothing(), "dim"), columns)
