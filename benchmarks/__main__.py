@@ -16,6 +16,7 @@ SUBJECTS = {
     "first_byte": "from the start of a process to the first byte of its request",
     "editors": "agents as an editor starts them: ours beside others, where DRAGOMAN_PEERS names their folder",
     "decode": "reading a long stream: without a network, and over loopback HTTP",
+    "five_tasks": "keys and seconds of five tasks in the terminal: ours beside others, where DRAGOMAN_PEERS names their folder",
     "lists": "`@` in a tree of 200,000 files, and `/resume` among 10,000 sessions",
     "fleet": "the supervisor of many tasks: CPU for each beside a bare asyncio loop of subprocesses, memory by their number",
     "load": "1 to 1,000 agents in one process, beside httpx2 and a bare asyncio client",

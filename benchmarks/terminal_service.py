@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,10 +16,16 @@ from typing import Any
 USAGE = {"input_tokens": 1_000, "output_tokens": 2_000, "total_tokens": 3_000}
 
 
+Reply = str | tuple[str, dict[str, Any]]
+"""A text, or the name of a tool and its arguments."""
+
+
 class Answers:
     """What is answered next: pieces of text, with a pause before each."""
 
     def __init__(self) -> None:
+        self.plan: Callable[[dict[str, Any]], Reply] | None = None
+        """Instead of the pieces: what is replied to a request with tools. For Anthropic's protocol and OpenAI's Chat."""
         self.pieces: list[str] = ["Hello."]
         self.pause_s = 0.0
         self.marked = 0
@@ -59,6 +65,10 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path.endswith("/count_tokens"):
             self._send_json({"input_tokens": 1_000})
+            return
+        if self.answers.plan is not None and body.get("tools"):
+            reply = self.answers.plan(body)
+            self._stream(_anthropic_reply(reply) if path.endswith("/messages") else _chat_reply(reply))
             return
         pieces = self._pieces(body)
         if path.endswith("/messages"):
@@ -119,6 +129,34 @@ def _chat(pieces: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "", {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
 
 
+def _chat_reply(reply: Reply) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(reply, str):
+        yield from _chat([reply])
+        return
+    base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "fake-model"}
+    function = {"name": reply[0], "arguments": json.dumps(reply[1])}
+    call = {"index": 0, "id": f"call_{time.monotonic_ns()}", "type": "function", "function": function}
+    yield "", {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}, "finish_reason": None}]}
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 50, "total_tokens": 1_050}
+    yield "", {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}], "usage": usage}
+
+
+def _anthropic_reply(reply: Reply) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(reply, str):
+        yield from _anthropic([reply])
+        return
+    whole = _anthropic_whole("")
+    yield "message_start", {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}
+    block = {"type": "tool_use", "id": f"toolu_{time.monotonic_ns()}", "name": reply[0], "input": {}}
+    yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+    delta = {"type": "input_json_delta", "partial_json": json.dumps(reply[1])}
+    yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield "content_block_stop", {"type": "content_block_stop", "index": 0}
+    ended = {"stop_reason": "tool_use", "stop_sequence": None}
+    yield "message_delta", {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 50}}
+    yield "message_stop", {"type": "message_stop"}
+
+
 def _responses(pieces: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     text = "".join(pieces)
     part = {"type": "output_text", "text": text, "annotations": []}
@@ -142,7 +180,7 @@ def _responses(pieces: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 def _anthropic_whole(text: str) -> dict[str, Any]:
     usage = {"input_tokens": 1_000, "output_tokens": 2_000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     return {
-        "id": "msg_1",
+        "id": f"msg_{time.monotonic_ns()}",  # Claude Code takes answers of one id for one message
         "type": "message",
         "role": "assistant",
         "model": "claude-opus-5",

@@ -68,7 +68,7 @@ class Peer:
     """What is shown at its first start, and the key that answers it."""
 
 
-def _peers(folder: str) -> list[Peer]:
+def installed_peers(folder: str) -> list[Peer]:
     model = {
         "id": "fake-model",
         "name": "fake-model",
@@ -118,7 +118,7 @@ class Pane:
 
     def __init__(self, peer: Peer, url: str, folder: str, home: Path, size: tuple[int, int]) -> None:
         work = home / "work"
-        work.mkdir(parents=True)
+        work.mkdir(parents=True, exist_ok=True)
         for name, text in peer.files.items():
             path = home / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,22 +136,22 @@ class Pane:
         self._tmux("set", "-g", "window-size", "manual")
         self._tmux("pipe-pane", "-o", f"cat >> {shlex.quote(str(self.written))}")
         self.shell = int(self._tmux("display", "-p", "#{pane_pid}"))
-        self._keys("-l", f"cd {shlex.quote(str(work))}; clear")
-        self._keys("Enter")
+        self.press("-l", f"cd {shlex.quote(str(work))}; clear")
+        self.press("Enter")
         time.sleep(0.3)
 
     def start(self) -> tuple[float, float]:
         """Seconds until its prompt is there, and CPU seconds it took."""
-        self._keys("-l", f"exec {shlex.join(self._peer.argv)}")
+        self.press("-l", f"exec {shlex.join(self._peer.argv)}")
         time.sleep(0.1)
         cpu, began = self.cpu(), time.monotonic()
-        self._keys("Enter")
+        self.press("Enter")
         answered: set[str] = set()
         while self._peer.prompt not in (screen := self.screen()):
             for shown, key in self._peer.keys:
                 if shown in screen and shown not in answered:
                     answered.add(shown)
-                    self._keys(*key.split())
+                    self.press(*key.split())
             if time.monotonic() - began > 30:
                 raise TimeoutError(f"{self._peer.name} shows no prompt:\n{screen}")
             time.sleep(0.01)
@@ -159,9 +159,9 @@ class Pane:
 
     def ask(self, prompt: str, mark: str) -> None:
         """Have it answer, and wait for the end of the answer on the screen."""
-        self._keys("-l", prompt)
+        self.press("-l", prompt)
         time.sleep(0.15)
-        self._keys("Enter")
+        self.press("Enter")
         deadline = time.monotonic() + 60
         while mark not in self.screen():
             if time.monotonic() > deadline:
@@ -203,7 +203,7 @@ class Pane:
             found |= {pid for pid, parent in parents.items() if parent in found}
         return [pid for pid in found if pid in parents]
 
-    def _keys(self, *keys: str) -> None:
+    def press(self, *keys: str) -> None:
         self._tmux("send-keys", *keys)
 
     def _tmux(self, *words: str, env: Mapping[str, str] | None = None) -> str:
@@ -276,9 +276,9 @@ def _resizing(pane: Pane, answers: Answers) -> tuple[int, int]:
     """Of 80 numbered lines that come while the window changes 8 times: how many the history lacks, and how many it has twice."""
     answers.pieces, answers.pause_s = [f"line-{number:03}-here\n\n" for number in range(80)], 0.02
     mark = f"end{answers.marked + 1}mark"
-    pane._keys("-l", "count")
+    pane.press("-l", "count")
     time.sleep(0.05)
-    pane._keys("Enter")
+    pane.press("Enter")
     for size in SIZES:
         time.sleep(0.35)
         pane.resize(size)
@@ -317,7 +317,7 @@ def run(*, quick: bool = False) -> list[Table]:
     measured: dict[str, list[list[float]]] = {}
     with serve() as (url, answers):
         for number in range(rounds):
-            for peer in _peers(folder):
+            for peer in installed_peers(folder):
                 try:
                     told = _measure(peer, url, folder, answers, turns if number == 0 else 0)
                 except TimeoutError as error:
