@@ -45,7 +45,7 @@ TEXTS = {
     "conversation.no_such_agent": "没有编号为 {number} 的子代理在工作；/agents 可列出它们",
     "conversation.agents_usage": "/agents 列出子代理；/agents stop 编号 结束正在工作的一个",
     "conversation.pruned": "已移除 {count} 个结果",
-    "conversation.nothing_undone": "此会话没有哪次运行更改过还可恢复的文件；没有更改",
+    "conversation.nothing_undone": "此会话中没有可以恢复的文件更改；文件保持原样",
     "conversation.no_editor": "请用 $VISUAL 或 $EDITOR 指定编辑器，例如：export EDITOR=nano",
     "conversation.edit_given_up": "编辑器报错退出：提示保持不变",
     "conversation.about_tokens": "约 {count} token",

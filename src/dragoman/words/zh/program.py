@@ -84,7 +84,7 @@ TEXTS = {
     "server_offer": "没有设置密钥。{title} 在 {where} 有应答，模型为 {model}{more}。",
     "server_question": "使用它吗？   y 是   a 总是   n 否   ? 为什么",
     "server_why": "您的提示，以及模型在此文件夹中读到的内容，都会发给该服务器。\n"
-    "是：只用于这次启动。总是：把该模型写入您的配置。否：另寻其他模型。",
+    "是：只用于这次启动。总是：把该模型写入您的配置。否：改用其他模型。",
     "server_more": "（另有 {count} 个）",
     "server_taken": "没有设置密钥，因此使用 {model}（{server}）",
     "server_beside": "{server} 正在运行；用 --yes 或 -m {model} 使用它",
@@ -94,7 +94,7 @@ TEXTS = {
     "要写代码，请用 dragoman auth add 保存密钥，设置 {variables} 之一，或启动 Ollama、llama.cpp、LM Studio 或 vLLM",
     "ways_intro": "还没有可用的模型：没有设置密钥，也没有保存过密钥。请选择一种方式：",
     "ways_key": "粘贴密钥",
-    "ways_key_about": "Anthropic、OpenAI、Gemini 或其他服务：根据开头识别，只为您一人保存在 {folder}",
+    "ways_key_about": "Anthropic、OpenAI、Gemini 或其他服务：自动识别属于哪个服务，保存在 {folder}，只有您能读取",
     "ways_service": "选择服务",
     "ways_service_about": "共 {count:,} 个服务，并列出各自领取密钥的网页",
     "ways_server": "本机服务器",
@@ -113,7 +113,7 @@ TEXTS = {
     "ways_no_such_service": "列表中没有 {said}：请输入 1 到 {count} 之间的编号，或名称。",
     "ways_which_service": "输入编号或名称   b 返回",
     "ways_no_server": "还没有服务器应答（Ollama 在 127.0.0.1:11434，LM Studio 在 1234，llama.cpp 在 8080，vLLM 在 8000；"
-    "OLLAMA_BASE_URL 等变量可以指定其他地址）。请启动一个带有模型的服务器，然后再按 o。",
+    "OLLAMA_BASE_URL 等变量可以指定其他地址）。请启动服务器并加载一个模型，然后再按 o。",
     "local_offer": "没有设置密钥（例如 {variables}），也没有保存的密钥（dragoman auth add）。本机可以运行一个小模型："
     "适合关于单个文件或文件夹的问题，常常出错。",
     "kept": '已将 model = "{model}" 保存到 {path}',
