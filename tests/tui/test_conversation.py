@@ -241,6 +241,23 @@ def test_a_suspended_conversation_gives_the_terminal_back_and_goes_on(place: Pla
         pane.expect("exit code 0")
 
 
+BELL = re.compile(rb"\x1b\][^\x07]*\x07|(\x07)")
+"""A bell of its own, and not the end of a title."""
+
+
+def test_a_question_rings_for_whoever_looks_elsewhere_and_not_for_whoever_just_typed(place: Place) -> None:
+    edit = calls(("write_file", {"file_path": "a.txt", "content": "one"}))
+    with service(script(edit, edit)) as place.service:
+        with terminal(place, size=(24, 80)) as shown:
+            shown.expect("claude-opus-5")
+            shown.send("write it\r")
+            shown.expect(ASKS)
+            assert not any(found[1] for found in BELL.finditer(shown.raw))
+        with terminal(place, "write it", size=(24, 80)) as shown:
+            shown.expect(ASKS)
+            assert sum(bool(found[1]) for found in BELL.finditer(shown.raw)) == 1
+
+
 def test_a_closed_window_ends_the_run_and_the_session_is_kept(place: Place) -> None:
     with service(script(SLOW)) as place.service, terminal(place, size=(24, 80)) as shown:
         shown.expect("claude-opus-5")

@@ -359,7 +359,7 @@ class UiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Colours: for a dark or a light background, with 16 colours, or without."""
     notify: Literal["auto", "bell", "off"] = "auto"
     """How a question, and the end of a run of more than 10 s, reaches you in another window: as a notice of the desktop where the
-    terminal is known to have them, else by the bell."""
+    terminal is known to have them, else by the bell. Neither comes within 10 s of a key: you are looking."""
     vim: bool = False
     """vim's keys in the prompt: Esc with something written leads to normal mode, `i` back."""
     title: bool = True

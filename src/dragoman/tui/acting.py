@@ -74,10 +74,13 @@ class KeyActions:
         self._interrupted_s = self._escaped_s = 0.0
         self._is_finding_out = self._waits_for_auto = False
         """Whether commands run inside a boundary; and whether Shift-Tab came to auto meanwhile."""
+        self.pressed_s = float("-inf")
+        """When the last key came."""
         self.hint = ""
         """Shown in place of the status line until the next key."""
 
     def press(self, event: Key | Paste) -> None:
+        self.pressed_s = time.monotonic()
         self.hint = ""
         if self._canvas.overlay is not None:
             self._press_in_overlay(event)

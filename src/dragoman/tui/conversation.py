@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -370,6 +371,8 @@ class LiveConversation(WithAgent):
         return LiveApproval(self._dialog, tool, call, intent, intend, calls=calls, view=view, workspace=self.setup.workspace)
 
     def _notify(self, text: str) -> None:
+        if time.monotonic() - self._keys.pressed_s < LONG_S:  # whoever typed just now is looking
+            return
         if written := notice_bytes(os.environ, self.setup.config.ui.notify, text):
             self.canvas.terminal.write(written)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from dragoman.base.text import one_line
 
 LONG_S = 10.0
-"""A run that took less was waited for."""
+"""A run that took less was waited for, and whoever pressed a key since then is looking."""
 _WITH_NOTICES = ("iTerm.app", "WezTerm", "ghostty", "kitty")
 
 
