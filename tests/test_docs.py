@@ -118,6 +118,15 @@ def test_what_the_readme_shows_can_be_pasted() -> None:
     assert [line for line in lines if "…" in line or "#" in line] == []
 
 
+@pytest.mark.parametrize(("language", "never"), [("", "**never**"), (".zh-CN", "**从未**")])
+def test_it_is_said_where_the_program_was_never_run(language: str, never: str) -> None:
+    [row] = [row for row in page(f"README{language}.md").splitlines() if "Windows" in row and row.startswith("|")]
+    assert "macOS" in row
+    assert f"docs/start/install{language}.md" in row
+    [run_there] = [row for row in page(f"docs/start/install{language}.md").splitlines() if never in row]
+    assert run_there.count(never) == 2, "on macOS and on Windows"
+
+
 def test_the_readme_counts_the_services_right() -> None:
     """Hosted ones, each once, whatever number of its addresses and protocols are in the catalog."""
     table = section(page("docs/reference/services.md"), "Services")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from program import Place
+from program import Place, service
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,10 @@ def test_the_configuration_goes_before_the_locale(place: Place) -> None:
 def test_a_wrong_option_is_named_in_the_language_that_an_option_names(place: Place) -> None:
     done = place.run("--approval", "much", "--lang", "zh", "-p", "hi")
     assert (done.code, done.err) == (42, "dragoman：--approval：'much' 不是有效的值；可选 plan, default, auto-edit 或 auto\n")
+
+
+def test_a_refused_key_is_said_in_chinese_throughout(place: Place) -> None:
+    with service('error: 401 "invalid x-api-key"') as place.service:
+        done = place.ask("hi", "--lang", "zh")
+    assert "请检查 ANTHROPIC_API_KEY 或 ANTHROPIC_AUTH_TOKEN" in done.err
+    assert " or " not in done.err

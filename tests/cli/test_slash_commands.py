@@ -236,6 +236,22 @@ def test_a_wrong_file_is_named_once_at_the_start_and_when_it_is_asked_for(place:
     assert len(place.ask("/other").err.splitlines()) == 2, "every start says it, once for each file"
 
 
+def test_a_summary_that_failed_is_counted_wherever_costs_are_told(place: Place, serve: Serve) -> None:
+    usage = "usage: fresh=2000 output=40\n"
+    serve(script(*[f"{usage}text: Fine. {'word ' * 300}"] * 4, f"{usage}text: I would rather not."))
+    with terminal(place) as screen:
+        screen.prompt()
+        for number in range(4):
+            screen.ask(f"question {number}")
+            screen.prompt()
+        screen.ask("/compress")
+        assert "Not summarised" in screen.prompt()
+        screen.ask("/usage")
+        assert "10,000 tokens in · 200 out · $0.0550" in screen.prompt()
+        screen.ask("/stats")
+        assert "5 requests, $0.0550" in screen.prompt()
+
+
 @pytest.mark.parametrize("ui", ["plain", ""])
 def test_a_stop_at_the_question_sends_nothing(place: Place, serve: Serve, ui: str) -> None:
     fill_home(place)

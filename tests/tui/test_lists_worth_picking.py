@@ -205,6 +205,10 @@ def test_a_small_window_keeps_the_question_and_its_keys(place: Place) -> None:
             window = pane.run("capture-pane", "-p", "-t", "talk")
             assert "Make this edit to calc.py?" in window
             assert "y yes   n no   a s r e v" in window
+            pane.type("?")
+            pane.expect("Anything else you type")
+            pane.expect("a key answers")
+            assert "Make this edit to calc.py?" in pane.run("capture-pane", "-p", "-t", "talk")
             pane.type("y")
             pane.expect("Done.")
             pane.type("!echo $BASH_VERSION")  # the user's own shell runs it
