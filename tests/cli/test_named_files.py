@@ -108,6 +108,14 @@ def test_of_what_is_too_large_a_part_is_sent_and_told(files: Place, serve: Serve
         pane.expect("@big.txt · 2,000 of 5,000 lines", "@many/ · 500 of 600 entries", "@big.txt:3-5 · 3 lines", "@calc.py:50- · 11 lines")
 
 
+def test_with_p_what_is_sent_in_part_is_told_beside_the_answer(files: Place, serve: Serve) -> None:
+    (files.work / "big.txt").write_text("x\n" * 5_000)
+    serve("text: ok")
+    done = files.ask("sum up @big.txt and @calc.py:2-3")
+    assert (done.code, done.out) == (0, "ok\n")
+    assert done.err == "dragoman: @big.txt · 2,000 of 5,000 lines\n"
+
+
 def test_what_is_no_file_is_left_as_it_stands(files: Place, serve: Serve) -> None:
     service = serve("text: ok")
     done = files.ask("ask ann@example.org about @dataclass, @types/node and @calk.py")

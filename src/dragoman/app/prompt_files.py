@@ -62,6 +62,8 @@ class NamedContent(msgspec.Struct):
     parts: list[Content] = []
     attached: list[str] = []
     """A line for each part."""
+    shortened: list[str] = []
+    """Those of the lines that are of files and folders of which only the beginning is sent."""
     problems: list[str] = []
     """A sentence for each that cannot be read or sent."""
     notices: list[str] = []
@@ -212,18 +214,19 @@ def _parts(agent: Agent, named: NamedFile, output: ToolOutput, found: NamedConte
     text = "\n".join(part.text for part in output.content if isinstance(part, Text)).rstrip("\n")
     head = f"{shown}, a folder" if is_folder else f"{shown}, from line {named.first}" if named.first else shown
     said = f"\n\n--- {head} ---\n{text}\n--- end of {shown} ---"
-    found.attached.append(_told(named, parts, output.display, is_folder=is_folder))
+    _tell(named, parts, output.display, found, is_folder=is_folder)
     return [Text(said, attached=Attached(f"@{named.name}", named.path)), *parts]
 
 
-def _told(named: NamedFile, media: Sequence[Content], display: str, *, is_folder: bool) -> str:
+def _tell(named: NamedFile, media: Sequence[Content], display: str, found: NamedContent, *, is_folder: bool) -> None:
     name = f"@{named.name}"
     if media and isinstance(media[0], Blob):
-        return say("prompt_media_attached", name=name, mime=media[0].mime)
+        return found.attached.append(say("prompt_media_attached", name=name, mime=media[0].mime))
     counted = _COUNTED.match(display)
     count, total = (int(number or 0) for number in counted.groups()) if counted else (0, 0)
     kind = "folder" if is_folder else "file"
     wanted = min(named.last or total, total) - max(named.first, 1) + 1
-    if count < wanted:
-        return say(f"prompt_{kind}_part", name=name, count=count, total=total)
-    return say(f"prompt_{kind}_attached", name=name, count=count)
+    if count >= wanted:
+        return found.attached.append(say(f"prompt_{kind}_attached", name=name, count=count))
+    found.attached.append(say(f"prompt_{kind}_part", name=name, count=count, total=total))
+    return found.shortened.append(found.attached[-1])

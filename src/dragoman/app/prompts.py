@@ -59,4 +59,7 @@ async def _named(agent: Agent, text: str, tell: Tell, on_attached: Tell, *, must
         tell(each)
     for each in found.attached:
         on_attached(each)
+    if must_all:  # nobody is shown what is attached: whoever gets the answer should know that it is about a part
+        for each in found.shortened:
+            tell(each)
     return found.parts
