@@ -10,9 +10,11 @@ import pytest
 from dragoman.context.plan import CachePlan, plan_of
 from dragoman.loop.history import History
 from dragoman.policy.judge import Mode
+from dragoman.tui import report
 from dragoman.tui.facts import warmth
 from dragoman.tui.line import plain
 from dragoman.tui.status import Activity, Facts, keys_at_work, sign_of_life, status_line
+from dragoman.values.events import TurnStarted
 from dragoman.words import choose_language, say
 
 FACTS = Facts(model="anthropic/claude-sonnet-5-5")
@@ -93,3 +95,14 @@ def test_why_it_is_tried_again_stands_whole_beside_the_keys_at_80_columns() -> N
     about = "anthropic: Overloaded (HTTP 529) [request req_000000030000]"
     activity = Activity("retrying", number=2, count=3, wait_s=3, about=about)
     assert "· Overloaded (529)  " in plain(sign_of_life(activity, 79, keys=keys_at_work(activity, 79, has_command=False)))
+
+
+def test_a_wait_for_the_model_is_counted_from_its_request_and_not_from_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 100.0
+    monkeypatch.setattr(report.time, "monotonic", lambda: clock)
+    view = report.RunView(lambda lines: None, lambda: 80)
+    view.begin()
+    clock += 300  # a question was open
+    view.take(TurnStarted(2, "anthropic/claude-opus-5"))
+    clock += 2
+    assert "waiting for anthropic/claude-opus-5 · 2 s" in plain(view.activity(80))

@@ -169,10 +169,10 @@ class RunView:
             return Activity("thinking", seconds, about=cells.subject_of(self._thought))
         if self._read is not None:
             done = 100 * self._read.done_tokens // max(self._read.total_tokens, 1)
-            return Activity("reading", seconds, percent=min(done, 100))
+            return Activity("reading", now - self._asked_s, percent=min(done, 100))
         if self._is_compressing:
             return Activity("compressing", seconds)
-        return Activity("waiting", seconds, service=self.service)
+        return Activity("waiting", now - self._asked_s, service=self.service)  # a question may have been open for long before
 
     # --- events
 
