@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -93,6 +94,12 @@ def test_a_public_module_lists_all_that_it_offers(name: str) -> None:
     module = import_module(f"dragoman.{name}")
     offered = {each for each in vars(module) if not each.startswith("_")}
     assert sorted(module.__all__) == sorted(offered)
+
+
+def test_every_event_and_every_entry_is_public() -> None:
+    events = {*get_args(dragoman.TurnEvent), *get_args(dragoman.StreamEvent)}
+    assert {each.__name__ for each in events} <= {*dragoman.events.__all__}, "events.py lists them"
+    assert {each.__name__ for each in get_args(dragoman.record.Entry)} <= {*dragoman.record.__all__}, "record.py lists them"
 
 
 def test_a_misspelt_name_is_an_error_to_type_checkers(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@ tests/property/test_view_events.py."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
+import textwrap
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 import dragoman as dm
 from agents import make_agent
+from dragoman.conversation import call_lines
 from dragoman.conversation.blocks import join_events
 from dragoman.conversation.events import Renderer, follow, read_events
 from dragoman.conversation.types import ViewEvent
@@ -250,3 +254,18 @@ def test_every_event_is_ready_for_json() -> None:
 
 def without_seq(events: Iterable[ViewEvent]) -> list[Any]:
     return [msgspec.structs.replace(event, seq=0) for event in events]
+
+
+SHOWN_OTHERWISE = {
+    *("PromptAccepted", "TurnStarted", "ResponseStarted", "PromptRead", "TextDelta", "ThoughtDelta", "CitationAdded", "TurnFinished"),
+    *("ToolCallRequested", "ToolCallConfirmation", "ToolCallUpdated", "ToolCallFinished", "Retrying", "StreamInvalid", "UserCancelled"),
+    *("ErrorRaised", "ContextOverflowed", "OutputUpdated", "SubagentEvent", "HandedOver"),
+}
+"""Events that a report has a form of its own for, or nothing to say of."""
+
+
+def test_every_event_has_a_line_or_is_shown_otherwise() -> None:
+    source = textwrap.dedent(inspect.getsource(call_lines.notice_of))
+    lines = {node.cls.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name)}
+    events = {kind.__name__ for kind in get_args(dm.TurnEvent)}
+    assert events - lines == SHOWN_OTHERWISE, "conversation/call_lines.py says in a line what happened, unless it is listed here"
