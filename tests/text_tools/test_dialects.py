@@ -11,6 +11,7 @@ import pytest
 
 from dragoman.text_tools import dialects, parse
 from dragoman.text_tools.dialect_table import find_dialect
+from dragoman.text_tools.lookahead import FIXED
 from text_tools.reading import TOOLS, cuts, read
 
 PARIS = ("get_weather", {"city": "Paris"})
@@ -331,6 +332,11 @@ def test_it_is_recognised_when_no_dialect_was_agreed(dialect: str, text: str, ex
 
 def test_every_dialect_is_tried_here() -> None:
     assert {find_dialect(case[0]).name for case in CASES} | {"fenced_json"} == set(dialects())
+
+
+def test_every_marker_that_begins_a_call_is_known_to_the_reader() -> None:
+    markers = {marker for name in dialects() for marker in find_dialect(name).openers}
+    assert sorted(markers - FIXED) == [], "text_tools/openers.py has a row for each"
 
 
 @pytest.mark.parametrize("dialect", sorted({case[0] for case in CASES}))
