@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 pytest.importorskip("ray.cluster_utils", reason="Ray is not installed here: make test-ray")
 
+from dragoman import __version__
 from fleet_ray.clusters import KEY, MODEL, RayPlace, ended, kill, ray_place
 
 TASKS = int(os.environ.get("DRAGOMAN_RAY_TASKS", "12"))
@@ -197,6 +199,18 @@ def commands() -> list[str]:
         with contextlib.suppress(OSError):
             found.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
     return found
+
+
+def test_a_node_with_another_version_is_named_before_anything_starts(place: RayPlace) -> None:
+    place.write_tasks("versions", 1)
+    words = ["fleet", "run", "versions.jsonl", "--model", MODEL, "--on", "ray"]
+    code = f"import dragoman, sys; dragoman.__version__ = '0.0.9'; from dragoman.cli.main import main; sys.exit(main({words}))"
+    env = place.env | {"RAY_ADDRESS": place.cluster.address}
+    done = subprocess.run([sys.executable, "-c", code], cwd=place.folder, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 42, done
+    assert f"has Dragoman {__version__}, and this is 0.0.9" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not place.files("versions").exists()
 
 
 @pytest.mark.parametrize(("on", "env"), [("ray://127.0.0.1:9", {}), ("ray", {"RAY_ADDRESS": "127.0.0.1:9"})])
