@@ -50,6 +50,9 @@ def test_no_page_has_a_serious_fault(browser: Browser, server: Serving, shown: S
         page = view.open(server.address())
         expect(page.locator(".row.session")).to_have_count(1)
         found = {"list": serious(page, source)}
+        page.get_by_label("Search titles").fill("no such words")
+        expect(page.locator(".row.session")).to_have_count(0)
+        found["an empty list"] = serious(page, source)
         page.goto(home)
         request = page.get_by_role("link", name="What the model was told").nth(1).get_attribute("href")
         assert request is not None

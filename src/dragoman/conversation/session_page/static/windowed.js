@@ -123,6 +123,6 @@ export function Windowed({ rows, row, guess = 60, goTo, label }) {
 
   const [first, last] = [Math.min(span[0], rows.length), Math.min(span[1] + 1, rows.length)];
   return html`<div class="windowed" ref=${list}>
-    <div role="feed" aria-label=${label}>${rows.slice(first, last).map((each, place) => row(each, first + place))}</div>
+    <div ...${rows.length ? { role: "feed", "aria-label": label } : {}}>${rows.slice(first, last).map((each, place) => row(each, first + place))}</div>
   </div>`;
 }
