@@ -19,6 +19,8 @@ import dragoman as dm
 import page_names
 from agents import make_agent
 from dragoman.app.config import FOR_PROJECTS
+from dragoman.context.replay import PolicyName
+from dragoman.context.settings import Schedule
 from dragoman.values.events import TurnEvent
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,6 +72,13 @@ def test_every_name_of_the_message_helpers_is_on_the_page() -> None:
     named = {name for name in re.findall(r"`(\w+)", " ".join(rows)) if hasattr(dm.messages, name)}
     public = {name for name in vars(dm.messages) if not name.startswith("_")}
     assert named | {"Repaired"} == public
+
+
+def test_every_schedule_of_pruning_is_on_the_page_and_can_be_simulated() -> None:
+    schedules = set(typing.get_args(Schedule))
+    for name in ("docs/use/pruning.md", "docs/use/pruning.zh-CN.md"):
+        assert schedules <= set(re.findall(r"^\| `(\w+)`", page(name), re.MULTILINE)), name
+    assert schedules - {"off"} <= set(typing.get_args(PolicyName)), "context/replay.py"
 
 
 def test_what_a_project_may_set_is_on_the_page() -> None:
