@@ -175,6 +175,7 @@ def test_the_request_of_a_row_is_one_that_was_sent_or_the_one_that_comes(tmp_pat
             expect(page.locator(".row.prompt")).to_have_count(3)
             page.locator(".row.prompt").filter(has_text=prompt).click()
             page.keyboard.press("r")
+            expect(page.locator("table.items")).to_be_visible()
             page.keyboard.press("2")
             expect(exact).to_contain_text("The first was answered.")
             expect(exact).to_contain_text(prompt)
