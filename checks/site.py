@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import dragoman
@@ -25,6 +26,12 @@ REPOSITORY = os.environ.get("DRAGOMAN_REPOSITORY", "")
 """The address below which files of the repository are shown. Without one, a link to a file that is no page is just its words."""
 INDEX = "pages"
 """What the list of all pages (docs/README.md) is called on the site, whose first page is the README at the top."""
+TABLES = """\
+// A table that is wider than the window is scrolled with the keyboard too.
+new MutationObserver(() => {
+  for (const each of document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex])")) each.tabIndex = 0
+}).observe(document.documentElement, {childList: true, subtree: true})
+"""
 FALLS_BACK = "> 本页尚无中文版，以下为英文原文。\n\n"
 
 
@@ -38,7 +45,9 @@ def main() -> None:
     if chosen.pages_only:
         return
     program = Path(sys.executable).with_name(chosen.builder)
-    done = subprocess.run([program, "build"], cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    # Zensical brings the theme that mkdocs.yml names; where mkdocs does not have it (mkdocs-material), it builds with its own.
+    theme = ["--theme", "readthedocs"] if chosen.builder == "mkdocs" and find_spec("material") is None else []
+    done = subprocess.run([program, "build", *theme], cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
     if done.returncode:
         raise SystemExit(done.returncode)
 
@@ -52,6 +61,7 @@ def make_pages() -> int:
     write("zh/index.md", without_gaps(with_links(readme("README.zh-CN.md"), Path("README.zh-CN.md"), up="../")))
     for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"):
         write(f"{name}.md", with_links((ROOT / f"{name}.md").read_text(encoding="utf-8"), Path(f"{name}.md")))
+    write("tables.js", TABLES)
     for name in sorted({"dragoman", *(f"dragoman.{each}" for each in dragoman._MODULES)}):
         write(f"reference/python/{name}.md", f"# {name}\n\n::: {name}\n")
     return sum(1 for _ in PAGES.rglob("*.md"))
