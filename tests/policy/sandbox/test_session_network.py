@@ -148,7 +148,10 @@ def test_a_killed_launcher_takes_nothing_away_and_leaves_nothing(level: int, tmp
     with sandbox_at(level, tmp_path) as sandbox:
         asyncio.run(main(sandbox))
     assert gone_within(60, sleep)
-    assert not [pid for pid in left if is_alive(pid)], "its holder ends with the session"
+    deadline = time.monotonic() + 60
+    while any(map(is_alive, left)):
+        assert time.monotonic() < deadline, "its holder ends with the session"
+        time.sleep(0.01)
 
 
 AGENT = """
