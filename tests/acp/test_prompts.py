@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import pty
@@ -13,6 +14,7 @@ from editor import MODEL, Editor, Message
 
 from dragoman.acp.incoming import GivenResource, PromptBlock
 from dragoman.acp.prompts import in_words, read_prompt
+from dragoman.acp.session import EditorSession
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Attached, Text
 from program import Place
@@ -156,6 +158,26 @@ def test_a_second_prompt_waits_its_turn(edit: Start) -> None:
     done = [each["id"] for each in editor.said if each.get("id") in (first, second)]
     assert done == [first, second]
     assert [each["content"]["text"] for each in editor.of("agent_message_chunk")] == ["One.", "Two."]
+
+
+def test_prompts_keep_their_order_when_the_first_questions_end_between_them() -> None:
+    """The first was still to be woken when the second came, and the second did not wait."""
+
+    async def main() -> list[str]:
+        session = EditorSession.__new__(EditorSession)
+        session._waiting_first, order, later = 0, list[str](), list[asyncio.Task[None]]()
+
+        async def prompt(name: str) -> None:
+            assert await session._ask_first()
+            order.append(name)
+
+        session._first = asyncio.create_task(asyncio.sleep(0))
+        session._first.add_done_callback(lambda _: later.append(asyncio.create_task(prompt("second"))))
+        await prompt("first")
+        await asyncio.gather(*later)
+        return order
+
+    assert asyncio.run(main()) == ["first", "second"]
 
 
 def test_a_run_can_be_steered(edit: Start, place: Place) -> None:

@@ -162,7 +162,7 @@ class EditorSession:
         if self._first is None:
             self._first = asyncio.get_running_loop().create_task(self._open_first())
         first = self._first
-        if not first.done():  # else nothing is awaited: a cancel that comes with the prompt must find it sent
+        if self._waiting_first or not first.done():  # else nothing is awaited: a cancel that comes with the prompt must find it sent
             self._waiting_first += 1
             try:
                 await asyncio.wait([first])
