@@ -58,9 +58,11 @@ WORKERS ?= 4
 test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
 
-SLOWER := $(patsubst %,tests/test_%.py,wheel walks_run examples start_budget public_names contracts agent_page no_network apps)
+SLOWER := $(patsubst %,tests/test_%.py,wheel walks_run examples start_budget public_names contracts agent_page no_network apps \
+	names shared_state file_readers documents no_wall_clock)
 WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/test_cancel loop/test_long_results loop/test_gating \
-	policy/test_shell_fuzz context/test_replay_bounds providers/test_pace values/test_messages_memo)
+	loop/test_late_answers loop/test_background_commands loop/test_running_outside \
+	policy/test_shell_fuzz context/test_replay_bounds providers/test_pace values/test_messages_memo words/test_put_together_keys)
 QUICK := tests/words tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
 test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
