@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.policy import command_times
@@ -28,6 +28,7 @@ def test_merging_forgets_no_time_and_keeps_few(spans: list[CommandSpan], most: i
     assert bool(merged) == bool(spans)
 
 
+@example([("a", 0, 100_000_004), ("a", 0, 0)])
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 10**12), st.integers(0, 10**10)), max_size=40))
 def test_a_file_that_is_merged_covers_all_it_did(lines: list[tuple[str, int, int]]) -> None:
     import tempfile

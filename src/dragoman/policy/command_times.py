@@ -179,8 +179,9 @@ def _is_unicode(text: str) -> bool:
 
 
 def _last(lines: Iterable[CommandLine]) -> list[CommandLine]:
-    """The last line about each time."""
-    found = {(line.folder, line.began_ns, line.by): line for line in lines if line.folder}
+    """The line about each time that ends it last."""
+    ordered = sorted((line for line in lines if line.folder), key=lambda line: line.ended_ns)
+    found = {(line.folder, line.began_ns, line.by): line for line in ordered}
     return list(found.values())
 
 
