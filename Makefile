@@ -65,7 +65,7 @@ WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/t
 	policy/test_shell_fuzz context/test_replay_bounds providers/test_pace values/test_messages_memo words/test_put_together_keys)
 QUICK := tests/words tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
-test-quick: $(DEV) ## The tests that start hardly any process, in under a minute: for the habit
+test-quick: $(DEV) ## The tests that start hardly any process, in about a minute: for the habit
 	$(PYTEST) -q -n 2 --dist worksteal $(QUICK) $(WAITING) $(ARGS)
 
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'

@@ -152,7 +152,7 @@ class LocalPool:
 
     def _start(self, order: AttemptOrder, cookie: str) -> subprocess.Popen[bytes]:
         env = {**self._env, COOKIE: f"{self._env.get(COOKIE, '')} {cookie}".strip()}
-        log = os.open(os.path.join(order.out, LOG_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        log = os.open(os.path.join(order.out, LOG_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             return subprocess.Popen(
                 [*self._program, *work_command(order, self._flags)],
