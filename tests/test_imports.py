@@ -243,6 +243,7 @@ LATER = {
     "tools.process": "not before a command is run",
     "tools.command_results": "not before a command is run",
     "tools.command_text": "not before a command is run",
+    "tools.refusals": "not before a command has ended",
     "tools.printed_text": "not before a command is run",
     "tools.shell_screen": "not before a command is run",
     "tools.writing": "not before a command is run",

@@ -18,7 +18,7 @@ import pytest
 from dragoman.base import processes as module
 from dragoman.base.processes import COOKIE, end_processes
 from dragoman.tools.child_environment import child_environment, find_program
-from dragoman.tools.process import Exit, run_process
+from dragoman.tools.process import Exit, NotStarted, run_process
 from processes import alive, children, gone_within, marked_sleep, none_left, parent, started_within
 
 LONG = bool(os.environ.get("DRAGOMAN_LONG"))
@@ -92,7 +92,7 @@ def test_a_slow_reader_slows_the_command() -> None:
 
 
 def test_a_program_that_is_not_there_raises_and_leaves_nothing() -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(NotStarted):
         asyncio.run(
             run_process(["/no/such/program"], directory="/", env={}, take_stdout=len, take_stderr=len),
         )
@@ -303,7 +303,7 @@ def test_nothing_stays_open() -> None:
     async def many() -> None:
         for command in ("true", "echo x; echo y >&2", "sleep 9 &", "exec 2>&-; true"):
             await bash(command)
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(NotStarted):
             await run_process(["/no/such"], directory="/", env={}, take_stdout=len, take_stderr=len)
 
     before = len(os.listdir("/proc/self/fd"))

@@ -253,9 +253,9 @@ def _unused_grants(agent: Agent) -> tuple[str, ...]:
 
 
 def _guarded(setup: Setup) -> list[str]:
-    """Files that decide what later runs do and lie where the user put them: the configuration in use, and the system prompt."""
+    """Files that decide what later runs do and lie where the user put them: the user's configuration, and the system prompt."""
     system = _system_file(setup)
-    return [*(file.path for file in setup.loaded.files), *([system] if system else [])]
+    return [*(file.path for file in setup.loaded.files if file.kind == "user"), *([system] if system else [])]
 
 
 def _session(setup: Setup, session_id: str) -> SessionOptions:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dragoman.tools.job import call_in_loop
 from dragoman.tools.output import CappedText, Outputs
-from dragoman.tools.process import Exit, run_process
+from dragoman.tools.process import Exit, NotStarted, run_process
 from dragoman.tools.streams import COLUMNS, ROWS
 from dragoman.tools.terminal_text import TerminalText
 from dragoman.tools.unread import UnreadOutput
@@ -55,7 +55,7 @@ class BackgroundCommand:
         self._unread = UnreadOutput(outputs, TerminalText(ROWS, COLUMNS) if tty else None)
         self._changed = asyncio.Event()
         self._is_stopping = False
-        self.fault: OSError | None = None
+        self.fault: NotStarted | None = None
         """Why it could not be started."""
         self._task: asyncio.Task[None] | None = None
         self._explain: Callable[[Exit, str], str] | None = None
@@ -99,7 +99,7 @@ class BackgroundCommand:
             state = "stopped"
         except Exception as error:
             state = "failed"
-            self.fault = error if isinstance(error, OSError) else OSError(0, str(error))
+            self.fault = error if isinstance(error, NotStarted) else None
         with self._lock:
             self._unread.end()
             self.state = "stopped" if self._is_stopping else state
@@ -172,7 +172,7 @@ class BackgroundCommands:
         explain: Callable[[Exit, str], str] | None = None,
     ) -> BackgroundCommand:
         """Start one, and wait `grace_s` for what it prints first or for its end. If cancelled meanwhile, it is ended. `explain`: see
-        `BackgroundCommand.explain_by`. Raises OSError if it cannot be started."""
+        `BackgroundCommand.explain_by`. Raises NotStarted if it cannot be started."""
         started = self._add(command, tty=tty)
         started.explain_by(explain)
         started.is_outside = reach == "outside"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.tools.process import tell_user
+from dragoman.tools.refusals import find_new_ports
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ async def tell_ports(launch: Launch | None, ids: Sequence[str]) -> str:
     model; empty: there is nothing to say."""
     if launch is None or not ids:
         return ""
-    ports = await launch.find_new_ports()
+    ports = await find_new_ports(launch)
     for port in ports:
         tell_user(say("tools.listens", id=" / ".join(ids), port=port))
     return " ".join(LISTENS.format(port=port) for port in ports)

@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import IO, Any, Literal
 
@@ -23,6 +24,7 @@ from dragoman.values.calls import run_at_work
 from dragoman.values.commands import Launch, Launched, Reach
 from dragoman.values.events import NoticeGiven
 from dragoman.values.record import NO_HOSTS, HostsUsed
+from dragoman.words import say
 
 Take = Callable[[bytes], object]
 """Takes a piece of output. If it raises, the command is ended and the error propagates."""
@@ -33,6 +35,11 @@ _ENDING_S = 0.6
 _SMALL_BYTES = 4096
 """Pieces up to this size are never held back."""
 _REAPING_S = 0.2
+_NOT_LOOKED_AT = "What it left behind could not be looked at ({reason})."
+
+
+class NotStarted(OSError):
+    """A command that could not be started: nothing of it has run."""
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -102,7 +109,8 @@ async def run_process(
 ) -> Exit:
     """Run a command, pass on its output as it arrives, and leave none of its processes behind.
 
-    Output is never queued (backpressure), so a command that writes faster has to wait. Raises OSError if it cannot be started.
+    Output is never queued (backpressure), so a command that writes faster has to wait. Raises NotStarted if it cannot be started. What
+    fails after its end changes nothing about how it ended: that is said as a remark.
     `watched=False` is for programs that start no others and end by themselves when their output is closed.
     With `merged`, or in a terminal (`tty`), all output goes to `take_stdout`. No more than `bytes_per_s` are read.
     """
@@ -113,9 +121,10 @@ async def run_process(
     timed_out = False
     try:
         if launch is not None:
-            await command.start_by(launch, argv, directory, environment, stdin, streams, reach)
+            reading = await command.start_by(launch, argv, directory, environment, stdin, streams, reach)
         else:
-            await command.start(argv, directory, environment, stdin, streams)
+            reading = await command.start(argv, directory, environment, stdin, streams)
+        await command.connect(reading)
         if watcher is not None:
             watcher.watch(command.pid)
         try:
@@ -132,7 +141,7 @@ async def run_process(
         if command.exited.is_set():
             await _wait_at_most(LINGER_S, command.drained.wait())
             if command.launched is not None and command.failure is None:
-                await command.launched.settle()
+                await _settle(command, command.launched)
     finally:
         await _run_shielded(_end_launched(command) if launch is not None else _end(command, cookie if watched else "", watcher))
     if command.failure is not None:
@@ -175,6 +184,8 @@ class _Command(asyncio.SubprocessProtocol):
         self._takers = takers
         self.bytes_per_s = bytes_per_s
         self.is_gone = True
+        self.not_looked_at: list[str] = []
+        """Why it could not be looked at what it has left behind."""
         self.launched: Launched | None = None
         """Set where a launcher started it."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -183,25 +194,30 @@ class _Command(asyncio.SubprocessProtocol):
         self._unconnected: list[IO[bytes]] = []
         """What is still to be closed by us: a connected pipe is closed by its transport."""
 
-    async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str) -> None:
-        """Raises OSError."""
+    async def start(self, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str) -> list[IO[bytes]]:
+        """Start it. Returns what it prints to, for `connect`. Raises NotStarted."""
         from dragoman.tools.streams import as_file, open_pipes, open_terminal  # not needed before a command is run
 
         loop = asyncio.get_running_loop()
-        if os.name != "posix":
-            with as_file(stdin) as source:
-                pipes = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT if kind == "merged" else subprocess.PIPE}
-                await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
-            return
-        streams = open_terminal() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
-        try:
-            process = self._spawn(argv, directory, env, streams.given)
-        except BaseException:
-            streams.discard()
-            raise
+        with _as_not_started():
+            if os.name != "posix":
+                with as_file(stdin) as source:
+                    pipes = {
+                        "stdin": source,
+                        "stdout": subprocess.PIPE,
+                        "stderr": subprocess.STDOUT if kind == "merged" else subprocess.PIPE,
+                    }
+                    await loop.subprocess_exec(lambda: self, *argv, cwd=directory, env=env, **pipes)
+                return []
+            streams = open_terminal() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
+            try:
+                process = self._spawn(argv, directory, env, streams.given)
+            except BaseException:
+                streams.discard()
+                raise
         streams.close_given()
         threading.Thread(target=self._wait, args=(loop, process), name=f"dragoman-wait-{self.pid}", daemon=True).start()
-        await self._connect(loop, streams.reading)
+        return streams.reading
 
     def _spawn(self, argv: Sequence[str], directory: str, env: Mapping[str, str], given: tuple[int, int, int]) -> subprocess.Popen[bytes]:
         stdin, stdout, stderr = given
@@ -213,27 +229,27 @@ class _Command(asyncio.SubprocessProtocol):
 
     async def start_by(
         self, launch: Launch, argv: Sequence[str], directory: str, env: Mapping[str, str], stdin: bytes, kind: str, reach: Reach
-    ) -> None:
-        """Raises OSError."""
+    ) -> list[IO[bytes]]:
+        """Have it started. Returns what it prints to, for `connect`. Raises NotStarted."""
         from dragoman.tools.streams import COLUMNS, ROWS, no_streams, open_pipes
 
-        loop = asyncio.get_running_loop()
-        streams = no_streams() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
-        start = partial(launch.start, argv, directory=directory, env=env, streams=streams.given, reach=reach)
-        try:
-            if kind == "tty":
-                self.launched = await start(terminal=(ROWS, COLUMNS))
-                streams.reading.append(_terminal_of(self.launched))
-            else:
-                self.launched = await start()
-        except BaseException:
-            streams.discard()
-            raise
+        with _as_not_started():
+            streams = no_streams() if kind == "tty" else open_pipes(stdin, merged=kind == "merged")
+            start = partial(launch.start, argv, directory=directory, env=env, streams=streams.given, reach=reach)
+            try:
+                self.launched = await (start(terminal=(ROWS, COLUMNS)) if kind == "tty" else start())
+            except BaseException:
+                streams.discard()
+                raise
         streams.close_given()
         self._following = asyncio.ensure_future(self._follow(self.launched))
-        await self._connect(loop, streams.reading)
+        if kind == "tty":
+            streams.reading.append(_terminal_of(self.launched))
+        return streams.reading
 
-    async def _connect(self, loop: asyncio.AbstractEventLoop, reading: list[IO[bytes]]) -> None:
+    async def connect(self, reading: list[IO[bytes]]) -> None:
+        """Begin to read what it prints. Raises OSError."""
+        loop = asyncio.get_running_loop()
         for fd, file in enumerate(reading, 1):
             self._unconnected = reading[fd - 1 :]
             transport, _ = await loop.connect_read_pipe(lambda fd=fd: _Pipe(self, fd), file)
@@ -246,11 +262,13 @@ class _Command(asyncio.SubprocessProtocol):
 
     @property
     def remark(self) -> str:
-        return self.launched.remark if self.launched is not None else ""
+        told = self.launched.remark if self.launched is not None else ""
+        return " ".join(filter(None, (told, *(_NOT_LOOKED_AT.format(reason=reason) for reason in self.not_looked_at))))
 
     @property
     def notice(self) -> str:
-        return self.launched.notice if self.launched is not None else ""
+        told = self.launched.notice if self.launched is not None else ""
+        return "\n".join(filter(None, (told, *(say("tools.not_looked_at", reason=reason) for reason in self.not_looked_at))))
 
     @property
     def returncode(self) -> int | None:
@@ -295,6 +313,17 @@ class _Command(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         self.exited.set()
         self.over.set()
+
+
+@contextmanager
+def _as_not_started() -> Iterator[None]:
+    """Turns OSError into NotStarted, which nothing raises once the command runs."""
+    try:
+        yield
+    except NotStarted:
+        raise
+    except OSError as error:
+        raise NotStarted(error.errno or 0, error.strerror or str(error), error.filename) from error
 
 
 def _terminal_of(launched: Launched) -> IO[bytes]:
@@ -349,10 +378,21 @@ async def _end(command: _Command, cookie: str, watcher: Watcher | None) -> None:
     await asyncio.sleep(0)  # lets the pipes close in this loop
 
 
+async def _settle(command: _Command, launched: Launched) -> None:
+    try:
+        await launched.settle()
+    except Exception as error:
+        command.not_looked_at.append(str(error))
+
+
 async def _end_launched(command: _Command) -> None:
     try:
         if command.launched is not None:
-            command.is_gone = await command.launched.end(GRACE_S)
+            try:
+                command.is_gone = await command.launched.end(GRACE_S)
+            except Exception as error:  # how it ended is known all the same, and what it printed
+                command.is_gone = False
+                command.not_looked_at.append(str(error))
             await _wait_at_most(0.05, command.drained.wait())
     finally:
         command.close()

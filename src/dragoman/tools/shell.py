@@ -147,9 +147,7 @@ class RunShell:
         )
 
     def _way_out(self) -> Mapping[str, Any]:
-        if self._outside_run is None:
-            return {}
-        return _OUTSIDE if self._has_person else _OUTSIDE_BY_RULE
+        return {} if self._outside_run is None else _OUTSIDE if self._has_person else _OUTSIDE_BY_RULE
 
     def intend(self, args: Mapping[str, Any]) -> Intent:
         command = str(args.get("command", ""))
@@ -181,9 +179,8 @@ class RunShell:
         )
 
     def _writing_of(self, args: Mapping[str, Any]) -> Literal["", "tried", "wanted"]:
-        if self._launch is None or not self._launch().has_read_only:
-            return ""
-        return "wanted" if args.get("writes") else "tried"
+        has_read_only = self._launch is not None and self._launch().has_read_only
+        return "" if not has_read_only else "wanted" if args.get("writes") else "tried"
 
     async def prepare_intent(self, args: Mapping[str, Any]) -> None:
         if self._launch is not None:
@@ -201,7 +198,9 @@ class RunShell:
                 return await self._start(args, argv, directory, allowed)
             return await self._run(args, argv, directory, timeout_s, show, allowed)
         except OSError as error:
-            return ToolRefusal(f"the command could not be started: {error.strerror or error}", "not_started").output()
+            from dragoman.tools.refusals import describe_failure
+
+            return describe_failure(error)
 
     async def _run(
         self,
@@ -303,7 +302,9 @@ class RunShell:
         if self._launch is None or not ended.code:
             return ""
         can_leave = self._outside_run is not None and self._has_person
-        return self._launch().explain(end, directory=directory, reach=reach, hosts=ended.hosts, can_leave=can_leave)
+        from dragoman.tools.refusals import explain_refusal
+
+        return explain_refusal(self._launch(), end, directory=directory, reach=reach, hosts=ended.hosts, can_leave=can_leave)
 
     def _reach(self, allowed: OutsideRun | None) -> Reach:
         """What was decided for the call at work. `allowed`: what it may run outside the sandbox."""

@@ -14,6 +14,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.visible import escape_hidden
 from dragoman.tools.process import Exit
+from dragoman.tools.refusals import find_refused_write, find_servers
 from dragoman.values.calls import Allow, Intent, WriteApproval
 from dragoman.values.commands import REFUSED_TO_WRITE, WAS_READ_ONLY, Launch, Reach
 from dragoman.values.messages import ToolCall
@@ -61,7 +62,7 @@ class Afterwards(NamedTuple):
 async def after_read_only(call: ToolCall, intent: Intent, ended: Exit, said: str, launch: Launch, approval: WriteApproval) -> Afterwards:
     """Ask the person, if it failed because it was refused to write, and may run again."""
     cannot_write = approval.cannot_write
-    line = launch.find_refused_write(said)
+    line = find_refused_write(launch, said)
     advice = f"({cannot_write})" if cannot_write else f"If it was to write, {_CALL_AGAIN}."
     if not line:
         is_silent = ended.code and not said.strip() and not cannot_write
@@ -87,7 +88,7 @@ async def _find_lasting(ended: Exit, launch: Launch) -> str:
         return f"it had reached {', '.join(ended.hosts.reached)}"
     if not ended.is_gone:
         return "something of it may still run"
-    if ports := await launch.find_servers():
+    if ports := await find_servers(launch):
         return f"it may have changed something through a server that runs in the background (port {', '.join(map(str, ports[:_SHOWN]))})"
     return ""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from dragoman.base.beneath import is_inside
+from dragoman.policy.real_paths import real_path
 
 _QUOTED = re.compile(r"""['"‘`]([^'"’`\n]{1,400})['"’`]""")
 _PLAIN = re.compile(r"""(?:^|[\s:(='"])((?:/|~/|\./|\.\./|\.git/)[^\s'"’`:,;()]{1,400})""")
@@ -51,7 +52,7 @@ class PathLimits(msgspec.Struct, frozen=True):
             if os.statvfs(path).f_flag & os.ST_RDONLY:
                 return False
             return _may_write(os.stat(path), self.user)
-        except OSError:
+        except (OSError, ValueError):
             return False
 
 
@@ -65,8 +66,10 @@ def _may_write(status: os.stat_result, user: int) -> bool:
 
 
 def paths_in(lines: Sequence[str], directory: str) -> list[str]:
-    """The real paths that lines name, relative ones from `directory`."""
-    return list(dict.fromkeys(os.path.realpath(os.path.join(directory, os.path.expanduser(path))) for path in _named(lines)))
+    """The real paths that lines name, relative ones from `directory`. A command prints what it likes: none of them need exist, and what
+    `/proc/1/exe` is for it, it is not for us."""
+    within = directory or os.sep
+    return list(dict.fromkeys(real_path(os.path.join(within, os.path.expanduser(path))) for path in _named(lines)))
 
 
 def _named(lines: Sequence[str]) -> Iterator[str]:

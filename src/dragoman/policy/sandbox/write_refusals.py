@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.text import clip
+from dragoman.policy.real_paths import real_path
 
 _READ_ONLY = re.compile(
     r"read-only file ?system|\bEROFS\b|os error 30\b|Errno (?:-)?30\b|readonly database|curl: \(23\)"
@@ -47,4 +47,4 @@ def find_refused_write(output: str, folders: Sequence[str]) -> str:
 
 
 def _is_in(path: str, folders: Sequence[str]) -> bool:
-    return any(is_inside(path, folder) or is_inside(os.path.realpath(path), folder) for folder in folders)
+    return any(is_inside(path, folder) or is_inside(real_path(path), folder) for folder in folders)

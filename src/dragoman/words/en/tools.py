@@ -67,5 +67,6 @@ TEXTS = {
     "tools.about_web_fetch": "fetches a public web page",
     "tools.about_task": "has a subagent do a part of the work",
     "tools.about_activate_skill": "reads a skill's instructions",
+    "tools.not_looked_at": "The command has ended, and what it left behind could not be looked at: {reason}",
     "tools.listens": "{id} listens on port {port} inside the sandbox",
 }

@@ -65,5 +65,6 @@ TEXTS = {
     "tools.about_web_fetch": "获取公开网页",
     "tools.about_task": "让子代理完成一部分工作",
     "tools.about_activate_skill": "读取技能的说明",
+    "tools.not_looked_at": "命令已经结束，但无法查看它留下了什么：{reason}",
     "tools.listens": "{id} 在沙箱内监听端口 {port}",
 }
