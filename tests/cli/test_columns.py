@@ -25,6 +25,8 @@ from terminals import plain, terminal
 
 WIDTHS = (40, 80, 200)
 WIDE = 4_000
+_BETWEEN_WORDS = re.compile(r"[\s…]+|(?<=[\u2e80-\uffef])|(?=[\u2e80-\uffef])")
+"""A line may be broken on either side of a full-width character: of a folder's name, for example."""
 SERVES = {"acp", "serve-local", "view"}
 """Commands that do not end by themselves."""
 
@@ -83,9 +85,9 @@ def shown(place: Place, columns: int, arguments: tuple[str, ...]) -> str:
 def check(narrow: str, wide: str, columns: int) -> None:
     too_long = [line for line in narrow.split("\n") if width(line) > columns]
     assert not too_long, f"wider than {columns} columns: {too_long[0]!r}"
-    words = set(map(like, re.split(r"[\s…]+", wide)))
+    words = set(map(like, _BETWEEN_WORDS.split(wide)))
     long_words = [word for word in words if len(word) > columns]
-    for word in map(like, re.split(r"[\s…]+", narrow)):
+    for word in map(like, _BETWEEN_WORDS.split(narrow)):
         if word in words or not word.isascii() or any(word in long for long in long_words):
             continue
         raise AssertionError(f"{word!r} is part of a word, in:\n{narrow}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -394,7 +395,7 @@ def test_a_request_that_cannot_be_written_is_told(place: Place, serve: Serve) ->
 def test_closed_standard_streams_do_no_harm(place: Place, serve: Serve) -> None:
     """A closed descriptor's number is given to the next socket: nothing may be written there."""
     asked = serve("text: Hello")
-    command = f"{sys.executable} -m dragoman -m anthropic -p hi >&- 2>&- <&-"
+    command = f"{shlex.quote(sys.executable)} -m dragoman -m anthropic -p hi >&- 2>&- <&-"
     done = subprocess.run(command, shell=True, cwd=place.work, env=place.env, timeout=60)
     assert done.returncode == 0
     assert len(asked.requests) == 1

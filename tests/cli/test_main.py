@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from typing import cast, get_args
@@ -55,6 +56,6 @@ def test_bad_arguments_are_an_input_error(arguments: list[str], capsys: pytest.C
 
 
 def test_help_into_a_pipe_that_is_closed_is_quiet(place: Place) -> None:
-    command = f"{sys.executable} -m dragoman models | true"
+    command = f"{shlex.quote(sys.executable)} -m dragoman models | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=place.work, env=place.env, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

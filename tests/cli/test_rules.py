@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -186,7 +187,7 @@ def test_the_recipe_for_ci_works_as_it_is_written(place: Place, serve: Serve, tm
     serve(script(tested, edit, forbidden, shell("git push"), shell("curl x"), "text: All green."))
     program = tmp_path / "bin" / "dragoman"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dragoman -m anthropic/claude-opus-5 "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dragoman -m anthropic/claude-opus-5 "$@"\n')
     program.chmod(0o755)
     env = place.env | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-ec", recipe], cwd=place.work, env=env, capture_output=True, text=True, timeout=60, check=False)

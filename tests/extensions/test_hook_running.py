@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def test_hooks_of_one_event_run_side_by_side(tmp_path: Path) -> None:
 
 def test_a_hook_that_floods_is_read_and_dropped() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    flood = f'{sys.executable} -c \'import sys\nfor _ in range(100): sys.stdout.write("x" * 1_000_000); sys.stderr.write("y" * 1_000_000)\''
+    python = shlex.quote(sys.executable)
+    flood = f'{python} -c \'import sys\nfor _ in range(100): sys.stdout.write("x" * 1_000_000); sys.stderr.write("y" * 1_000_000)\''
     answer = run(hook(f"{flood}; exit 2"), hook(f"echo '{{'; {flood}"))
     assert answer.blocks
     assert len(answer.reason) <= 20_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def command(place: Place, name: str, code: str) -> str:
     """A hook in Python; `told` is what it is told."""
     file = place.home / f"{name}.py"
     file.write_text(f"import json, os, sys, time\ntold = json.load(sys.stdin)\n{code}\n")
-    return f"{sys.executable} {file}"
+    return shlex.join([sys.executable, str(file)])
 
 
 def group(line: str, matcher: str = "", **fields: Any) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -243,7 +244,7 @@ def test_curl_over_tls(level: int, tmp_path: Path, internet: Internet) -> None: 
             f"import ssl, urllib.request as u; c = ssl.create_default_context(cafile='{authority.file}'); "
             "print(u.urlopen('https://example.org/hello.txt', context=c).read())"
         )
-        result = run_command(tmp_path, f'{sys.executable} -I -c "{python}"', level=level, hosts=["example.org"])
+        result = run_command(tmp_path, f'{shlex.quote(sys.executable)} -I -c "{python}"', level=level, hosts=["example.org"])
         assert "secret hello" in result["stdout"], result
 
 
@@ -276,7 +277,7 @@ def test_pip_installs_through_it(site: Path, tmp_path: Path) -> None:
     except ImportError:
         pytest.skip("pip is not installed here")
     command = (
-        f"{sys.executable} -m pip install -q --no-cache-dir --disable-pip-version-check --no-deps --target here "
+        f"{shlex.quote(sys.executable)} -m pip install -q --no-cache-dir --disable-pip-version-check --no-deps --target here "
         "-i http://example.org/simple --trusted-host example.org tiny && cat here/tiny.py"
     )
     assert run_command(tmp_path, command, hosts=["example.org"])["stdout"] == "x = 1\n"
@@ -297,7 +298,7 @@ def test_a_posted_body_arrives_whole(site: Path, tmp_path: Path) -> None:
 
 def test_loopback_servers_of_the_command_need_no_gate(site: Path, tmp_path: Path) -> None:
     fetch = "curl -sS --retry 9 --retry-connrefused --retry-delay 1"
-    serve = f"{sys.executable} -m http.server 8123 >/dev/null 2>&1 &"
+    serve = f"{shlex.quote(sys.executable)} -m http.server 8123 >/dev/null 2>&1 &"
     command = f"echo inside > f; {serve} {fetch} http://127.0.0.1:8123/f; {fetch} http://localhost:8123/f"
     assert run_command(tmp_path, command, hosts=["example.org"])["stdout"] == "inside\n" * 2
 
@@ -352,7 +353,8 @@ def test_uv_installs_through_it(site: Path, tmp_path: Path) -> None:
         pytest.skip("uv is not installed here")
     make_wheel(site)
     command = (
-        f"{uv} pip install -q --no-cache --no-deps --python {sys.executable} --target here --index-url http://example.org/simple "
+        f"{shlex.quote(str(uv))} pip install -q --no-cache --no-deps --python {shlex.quote(sys.executable)} "
+        "--target here --index-url http://example.org/simple "
         "--allow-insecure-host example.org tiny && cat here/tiny.py"
     )
     result = run_command(tmp_path, command, hosts=["example.org"])

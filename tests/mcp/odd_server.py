@@ -39,6 +39,12 @@ def main() -> None:
     if WAY == "dies-at-once":
         os.write(2, b"no licence\n")
         sys.exit(3)
+    if WAY == "lingers":  # nothing can be written to it any more, and it has not ended
+        os.close(0)
+        os.close(1)
+        time.sleep(0.5)
+        os.write(2, b"no licence\n" + b"." * 300)
+        os._exit(3)
     if WAY == "only-garbage":
         while True:
             write(b"this is a log line\n" * 1000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def test_every_scenario_that_a_revision_requires_passes(revision: str, at_least:
     required = required_scenarios(suite, revision)
     assert len(required) == at_least
 
-    argv = [node(), str(suite / "dist" / "index.js"), "client", "--command", f"{sys.executable} {CLIENT}"]
+    argv = [node(), str(suite / "dist" / "index.js"), "client", "--command", shlex.join([sys.executable, str(CLIENT)])]
     ran = subprocess.run(
         [*argv, "--requirements", revision, "-o", str(tmp_path), "--timeout", "60000"],  # all scenarios are run at once
         capture_output=True,

@@ -129,6 +129,27 @@ def test_a_program_that_ends_at_once_says_why() -> None:
     assert caught.value.exit_code_of_server == 3
 
 
+def test_what_is_sent_to_a_server_that_is_ending_waits_for_its_exit_code() -> None:
+    async def send() -> ServerDied:
+        closed, lost = asyncio.Event(), list[Exception]()
+        channel = stdio.StdioChannel(odd("lingers"), "odd")
+        await channel.open(lambda message: None, lambda error: (lost.append(error), closed.set()))
+        try:
+            await until(lambda: not channel.is_open)
+            assert not lost, "it is still ending"
+            with pytest.raises(ServerDied, match="no licence") as caught:
+                await channel.tell({"method": "ping"}, {})
+            await closed.wait()
+            assert str(lost) == str([caught.value])
+            return caught.value
+        finally:
+            await channel.aclose()
+
+    error = asyncio.run(asyncio.wait_for(send(), 60))
+    assert error.exit_code_of_server == 3
+    assert "?" not in str(error)
+
+
 def test_a_server_that_closes_its_output_is_ended() -> None:
     async def call() -> None:
         async with talking("closes-output") as client:

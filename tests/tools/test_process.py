@@ -119,7 +119,8 @@ def leaving(sleep: str) -> dict[str, str]:
         "disowned": f"{sleep} & disown; echo ready; {sleep}",
         "deaf to SIGTERM": f"trap '' TERM; (trap '' TERM; {sleep}) & echo ready; while :; do {sleep}; done",
         "setsid and deaf": f"setsid bash -c \"trap '' TERM; while :; do {sleep}; done\" & echo ready; wait",
-        "stopped": f"{sleep} & sleep 0.1; kill -STOP $!; echo ready; wait",
+        # Stopped before it has become the sleep, it could not be told from another bash.
+        "stopped": f"{sleep} & until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done; kill -STOP $!; echo ready; wait",
         "many": f"for i in $(seq 30); do setsid {sleep} & {sleep} & done; echo ready; wait",
     }
 

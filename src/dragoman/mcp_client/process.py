@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -129,13 +129,11 @@ class ServerProcess:
         if self._stdin is not None:
             self._stdin.close()
         if self._held is not None:
-            try:
-                async with asyncio.timeout(CLOSING_S):
-                    await self._held.wait()
-            except TimeoutError:
-                pass
+            await _wait_at_most(CLOSING_S, self._held.wait())
             await self._held.end()
+            await _wait_at_most(CLOSING_S, self._held.wait())  # what was killed is collected by another thread: then its code is known
         if self._reading_stderr is not None:
+            await asyncio.wait({self._reading_stderr}, timeout=GRACE_S)  # its last words may not be read yet
             self._reading_stderr.cancel()
         for transport in self._transports:
             transport.close()
@@ -266,6 +264,14 @@ class _Watched:
     def _wait(self) -> None:
         self._process.wait()
         _call_in(self._loop, self._exited.set)
+
+
+async def _wait_at_most(seconds: float, work: Awaitable[object]) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        pass
 
 
 async def _in_thread(work: Callable[[], object]) -> None:

@@ -62,6 +62,7 @@ class StdioChannel:
             await self._process.write(to_wire(message))
         except OSError:  # the reader learns how it ended, and says so
             if not self._is_open:
+                await self._process.end()  # it may still be ending: before that, its exit code is not known
                 raise self._death(self._process.returncode) from None
 
     def settle(self, version: str, is_modern: bool) -> None:

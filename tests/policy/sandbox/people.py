@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from policy.sandbox.test_escapes import IS_ROOT, NOBODY, interpreter_for, module_folders, world
+from policy.sandbox.test_escapes import IS_ROOT, world
 from program import NO_SERVERS, Done, calls, script, service
+from reachable import AS_NOBODY, NOBODY, find_reachable
 from system_parts import IS_BUILD_MACHINE, require_program
 
 USERS = ("root", "another user") if IS_ROOT else ("the user",)
@@ -24,8 +25,8 @@ class Person:
     """Who runs the program: with a home, and a workspace beside it."""
 
     def __init__(self, user: str, folder: Path) -> None:
-        self._prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if user == "another user" else []
-        self._python = interpreter_for(tuple(self._prefix))
+        self._prefix = AS_NOBODY if user == "another user" else ()
+        self._reachable = find_reachable(self._prefix)
         self.home = folder / "home"
         self.work = folder / "work"
         for each in (self.home, self.work):
@@ -53,13 +54,13 @@ class Person:
         told = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(self.home),
-            "PYTHONPATH": os.pathsep.join(module_folders()),
+            "PYTHONPATH": os.pathsep.join(self._reachable.modules),
             "LANG": "C.UTF-8",
             "DRAGOMAN_UI": "plain",
             **NO_SERVERS,
             **(env or {}),
         }
-        argv = [*self._prefix, self._python, "-B", "-m", "dragoman", *arguments]
+        argv = [*self._prefix, self._reachable.python, "-B", "-m", "dragoman", *arguments]
         done = subprocess.run(argv, cwd=at or self.work, env=told, input=stdin.encode(), capture_output=True, timeout=120, check=False)
         return Done(done.returncode, done.stdout, done.stderr)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-import dragoman
+from reachable import AS_NOBODY, NOBODY, find_reachable
 from system_parts import IS_BUILD_MACHINE, require_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 PAGE = ROOT / "docs" / "operate" / "escapes.md"
-NOBODY = 65534
 LEVELS = (1, 2, 3)
 IS_ROOT = os.getuid() == 0
 USERS = ("root", "another user") if IS_ROOT else ("the user",)
@@ -66,16 +65,16 @@ def table() -> dict[str, list[str]]:
 
 @cache
 def attack(level: int, user: str) -> Found:
-    command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if user == "another user" else []
-    python = interpreter_for(tuple(command))
+    command = AS_NOBODY if user == "another user" else ()
+    reachable = find_reachable(command)
     for folder in world(user):
         env = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(folder),
             "CORP_LOGIN": f"secret-{uuid.uuid4().hex}",
-            "PYTHONPATH": os.pathsep.join(module_folders()),
+            "PYTHONPATH": os.pathsep.join(reachable.modules),
         }
-        argv = [*command, python, str(HERE / "escape_runner.py"), str(level), str(folder), os.path.realpath(python)]
+        argv = [*command, reachable.python, str(reachable.sandbox_programs / "escape_runner.py"), str(level), str(folder), reachable.python]
         done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=120, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         found: Found = json.loads(done.stdout)
@@ -96,32 +95,6 @@ def world(user: str) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@cache
-def interpreter_for(command: tuple[str, ...]) -> str:
-    """One that the user may run, with our modules: another user often cannot read the environment of this one."""
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(module_folders())}
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        argv = [
-            *command,
-            python,
-            "-c",
-            "import ctypes, os, sys, dragoman.policy.sandbox.sandbox; os.execv(sys.executable, [sys.executable, '-c', ''])",
-        ]
-        try:
-            if subprocess.run(argv, capture_output=True, env=env, check=False).returncode == 0:
-                return python
-        except OSError:
-            continue
-    pytest.skip("no interpreter that another user may run")
-
-
-def module_folders() -> list[str]:
-    import msgspec
-
-    return [str(Path(dragoman.__file__).parent.parent), str(Path(msgspec.__file__).parent.parent)]
 
 
 def main() -> None:

@@ -18,7 +18,8 @@ from dragoman.policy.sandbox.refusal_words import read_sentence
 from dragoman.values.calls import Allow
 from loop.test_writing import run_commands
 from policy.sandbox.everyday_tools import GREETER, ORDER, ROWS, Row
-from policy.sandbox.test_escapes import HERE, IS_ROOT, LEVELS, NOBODY, ROOT, interpreter_for, module_folders, world
+from policy.sandbox.test_escapes import IS_ROOT, LEVELS, ROOT, world
+from reachable import AS_NOBODY, NOBODY, find_reachable
 from system_parts import IS_BUILD_MACHINE, require_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
@@ -29,7 +30,6 @@ USERS = ("root", "user") if IS_ROOT else ("user",)
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 BROUGHT = ("bwrap", "go", "chromium", "curl", "git")
 """By `make system-parts`: where one is missing, a build machine must say so. Other tools are tested where they are."""
-AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
 class Found(NamedTuple):
@@ -121,13 +121,17 @@ def rust_toolchain() -> str:
 
 def run_rows(level: int, user: str, rows: list[Row]) -> dict[str, Found]:
     is_other = user == "user" and IS_ROOT
-    python = os.path.realpath(interpreter_for(AS_NOBODY if is_other else ()))
+    reachable = find_reachable(AS_NOBODY if is_other else ())
     for folder in world("another user" if is_other else user):
         tools = folder / "home" / ".local" / "bin"
         tools.mkdir(parents=True)
         shutil.copy(Path(sys.executable).parent / "uv", tools)
-        path = [str(tools), os.path.dirname(python), *("/usr/local/bin:/usr/bin:/bin" if is_other else os.environ["PATH"]).split(":")]
-        env = {"HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join((*module_folders(), str(ROOT / "tests"))), "LANG": "C.UTF-8"}
+        path = [
+            str(tools),
+            os.path.dirname(reachable.python),
+            *("/usr/local/bin:/usr/bin:/bin" if is_other else os.environ["PATH"]).split(":"),
+        ]
+        env = {"HOME": str(folder / "home"), "PYTHONPATH": reachable.all_modules, "LANG": "C.UTF-8"}
         command: list[str] = []
         if any("cargo" in row.needs for row in rows):
             path.insert(1, str(folder / "rust" / "bin"))
@@ -136,7 +140,8 @@ def run_rows(level: int, user: str, rows: list[Row]) -> dict[str, Found]:
             for each in (folder / "home", tools.parent, tools):
                 os.chown(each, NOBODY, NOBODY)
             command += AS_NOBODY
-        argv = [*command, python, str(HERE / "everyday_runner.py"), str(level), str(folder), str(NOBODY), *(row.name for row in rows)]
+        runner = str(reachable.sandbox_programs / "everyday_runner.py")
+        argv = [*command, reachable.python, runner, str(level), str(folder), str(NOBODY), *(row.name for row in rows)]
         env["PATH"] = os.pathsep.join((*path, *postgres_programs()))
         done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=300, check=False)
         assert done.returncode == 0, done.stderr[-2000:]

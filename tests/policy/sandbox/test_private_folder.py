@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ import pytest
 from dragoman.loop.commands import CommandStarter
 from dragoman.loop.options import Sandboxing
 from dragoman.policy.sandbox.private_folder import make_private_folder, remove_private_folder
+from dragoman.policy.sandbox.sandbox import Sandbox
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
+from reachable import NOBODY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
@@ -50,6 +53,29 @@ def test_a_temporary_folder_in_the_workspace_is_not_used(level: int, work: Path,
         assert sandbox._ground is not None
         assert not sandbox._ground.private.startswith(str(work))
     assert os.listdir(outside) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root runs commands as somebody else")
+@pytest.mark.parametrize("level", LEVELS)
+def test_our_code_in_a_temporary_folder_that_is_closed_to_the_owner_of_the_workspace_does_no_harm(
+    level: int, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code = work.parent / "closed" / "code"
+    code.mkdir(parents=True)
+    code.parent.chmod(0o700)
+    work.parent.chmod(0o755)
+    os.chown(work, NOBODY, NOBODY)
+    with sandbox_at(level, work):
+        pass  # the level works here
+    with closing(Sandbox([str(work)], level=level, readable=[str(code)])) as sandbox:  # type: ignore[arg-type]
+        assert sandbox.detected.level == level, sandbox.detected.words
+        ended, said = asyncio.run(bash(sandbox, f"id -u; ls {code}", work))
+        assert (ended.code != 0, said.split("\n")[0]) == (True, str(NOBODY))
+    code.parent.chmod(0o755)
+    (code / "module.py").touch()
+    with sandbox_at(level, work, readable=[str(code)]) as sandbox:
+        assert asyncio.run(bash(sandbox, f"ls {code}", work))[1] == "module.py\n"
 
 
 def test_the_systems_own_temporary_folder_as_the_workspace() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import shutil
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from dragoman.values.record import HostsUsed
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
-PYTHON = f"{sys.executable} -I -c"
+PYTHON = f"{shlex.quote(os.path.realpath(sys.executable))} -I -c"
 _SOCKET = 'import socket; socket.socket(socket.AF_UNIX).connect("/run/x")'
 _NODE = "node:fs:2342\n    return binding.writeFileUtf8(\n\nError: EROFS: read-only file system, open '{home}/xp'\n    at Object.open\n"
 
@@ -107,6 +110,22 @@ def test_a_file_that_is_there_but_not_seen_is_said_to_be_hidden(level: int, fold
     secret.write_text("x")
     with sandbox_at(level, folder, secret=[str(secret)]) as sandbox:
         assert kind_of(sandbox.explain(f"cat: {secret}: No such file or directory", directory=str(folder))) == "hidden"
+
+
+def test_a_program_among_temporary_files_is_said_to_be_hidden(level: int, folder: Path) -> None:
+    program = Path(tempfile.mkdtemp(dir="/tmp")) / "interpreter"
+    program.parent.chmod(0o755)
+    try:
+        program.write_text("#!/bin/sh\nexit 3\n")
+        program.chmod(0o755)
+        assert say_of(level, folder, f"{program} -c pass") == "hidden"
+        assert say_of(level, folder, f"cat {program}") == "hidden"
+        assert say_of(level, folder, f"cat {program.parent}/nothing") == ""
+        program.chmod(0o000)
+        if os.getuid() and level == 3:
+            assert say_of(level, folder, f"cat {program}") == "", "that is the file's own mode"
+    finally:
+        shutil.rmtree(program.parent)
 
 
 @pytest.mark.parametrize("level", [1, 2])

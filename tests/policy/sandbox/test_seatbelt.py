@@ -4,6 +4,7 @@ stands a program that lets a command write where the profile allows it, by Landl
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,10 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
-    program = tmp_path / "sandbox-exec"
-    program.write_text(f"#!{sys.executable} -S\n{text.format(source=SOURCE)}")
+    script, program = tmp_path / "stand_in.py", tmp_path / "sandbox-exec"
+    script.write_text(text.format(source=SOURCE))
+    # Through a shell: a path with blanks cannot stand in the first line.
+    program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-S", str(script)])} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setattr(SeatbeltSandbox, "program", str(program))
     return str(program)

@@ -21,11 +21,10 @@ from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.policy.sandbox.toolchains import find_toolchains
 from dragoman.policy.sandbox.view import make_view
 from policy.sandbox.sandboxes import LEVELS, bash, sandbox_at
-from policy.sandbox.test_escapes import interpreter_for, module_folders
+from reachable import AS_NOBODY, NOBODY, find_reachable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
-NOBODY = 65534
 VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "CARGO_HOME", "GOPATH")
 
 
@@ -122,7 +121,7 @@ def test_landlock_alone_cannot_make_the_workspace_read_only(tmp_path: Path) -> N
             read(sandbox, "true", tmp_path)
 
 
-AS_NOBODY = """
+SANDBOXED = """
 import asyncio, json, os, sys
 from dragoman.policy.sandbox.sandbox import Sandbox
 from dragoman.tools.process import run_process
@@ -147,11 +146,11 @@ sandbox.close()
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("world", [NOBODY], indirect=True, ids=["as-nobody"])
 def test_an_ordinary_user_sees_no_more(level: int, world: World) -> None:
-    user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    argv = [*user, interpreter_for(user), "-c", AS_NOBODY, str(level), str(world.workspace), str(world.home / ".cache/ours")]
+    reachable = find_reachable(AS_NOBODY)
+    argv = [*AS_NOBODY, reachable.python, "-c", SANDBOXED, str(level), str(world.workspace), str(world.home / ".cache/ours")]
     home = world.home
     tries = f"exec 2>&1; cat {world.other}/notes.txt {home}/Documents/letter.txt; echo x > made; echo x > {home}/made; ls -A {home}/src"
-    env = {"PATH": f"{world.home}/tools/bin:/usr/bin:/bin", "HOME": str(world.home), "PYTHONPATH": os.pathsep.join(module_folders())}
+    env = {"PATH": f"{world.home}/tools/bin:/usr/bin:/bin", "HOME": str(world.home), "PYTHONPATH": os.pathsep.join(reachable.modules)}
     commands = ["tool; git status --short", tries, "echo kept > $XDG_CACHE_HOME/a; cat $XDG_CACHE_HOME/a"]
     done = subprocess.run([*argv, *commands], capture_output=True, text=True, env=env, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ SECRETS = (
 )  # fmt: skip
 """Stores of secrets, in the home directory."""
 _SYSTEM_TEMPORARY = {"/tmp": "tmp", "/var/tmp": "var-tmp"}
-_NEVER_READABLE = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/sys/kernel/debug", "/sys/kernel/tracing")
+NEVER_READABLE = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/sys/kernel/debug", "/sys/kernel/tracing")
 """With Landlock alone: other programs' temporary files and sockets, and devices."""
 
 
@@ -104,7 +104,7 @@ class Ground:
             read_only=tuple(dict.fromkeys(fixed)),
             hidden=tuple(each for path in hidden for each in (tools.places_of(path) if tools is not None else (path,))),
             shown=(*((path, path) for path in tools.shown if not _is_in_any(path, writable)), *tools.linked) if tools is not None else (),
-            readable=tuple(path for path in map(os.path.realpath, self._readable) if _is_covered(path) and os.path.lexists(path)),
+            readable=tuple(path for path in self._readable_to_user() if _is_covered(path)),
             private=self._private(),
             covers=self._covers,
             caches=self.caches,
@@ -139,7 +139,7 @@ class Ground:
         temporary = os.path.join(self.private, "tmp")
         secret = list(map(os.path.realpath, self._hidden()))
         shared = [each.shared for each in (self.repositories() if repositories is None else repositories) if each.shared]
-        never = list(map(os.path.realpath, _NEVER_READABLE))
+        never = list(map(os.path.realpath, NEVER_READABLE))
         named = [path for path in outermost(map(os.path.realpath, tools)) if _is_in_any(path, never)]
         return Boundary(
             writable=(*self.writable, *shared, temporary),
@@ -147,7 +147,7 @@ class Ground:
             readable=(
                 *_readable_around("/", [*secret, *never]),
                 *(path for each in named for path in _readable_around(each, secret)),
-                *self._readable,
+                *self._readable_to_user(),
             ),
         )
 
@@ -166,6 +166,10 @@ class Ground:
 
     def _private(self) -> tuple[tuple[str, str], ...]:
         return tuple((place, os.path.join(self.private, name)) for place, name in _SYSTEM_TEMPORARY.items() if is_folder(place))
+
+    def _readable_to_user(self) -> list[str]:
+        """What is to stay readable, where commands get to it at all: our own code may lie in a folder that is closed to their user."""
+        return [path for path in map(os.path.realpath, self._readable) if os.path.lexists(path) and self._is_reached(path)]
 
     def _is_reached(self, path: str) -> bool:
         return self._user is None or _can_reach(path, self._user)

@@ -100,6 +100,11 @@ class Caretaker:
         takes_long = self._takes_long(env) or self._sight is None or self._sight.view is None or not self._sight.view.is_current
         return await asyncio.to_thread(self._look_reading, env) if takes_long else self._look_reading(env)
 
+    @property
+    def shown_tools(self) -> tuple[str, ...]:
+        """What stays readable because PATH or the like named it for the last command."""
+        return self._sight.tools if self._sight is not None else ()
+
     def forget_toolchains(self) -> None:
         """Something that was looked up is no longer there."""
         self._sight = None

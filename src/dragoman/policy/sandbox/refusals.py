@@ -204,7 +204,9 @@ def _find_hidden(lines: list[str], about: Circumstances, limits: Callable[[], Pa
         is_missing = _MISSING.search(line) is not None
         if is_missing or _NO_ACCESS.search(line):
             for path in paths_in([line], about.directory):
-                if limits().is_hidden(path) or (is_missing and limits().is_not_seen(path)):
+                drawn = limits()
+                is_kept = drawn.is_not_seen(path) if is_missing else about.level == 3 and drawn.keeps_from_reading(path)
+                if is_kept or drawn.is_hidden(path):
                     return _Found("hidden", {"path": path})
     return None
 

@@ -28,6 +28,9 @@ class PathLimits(msgspec.Struct, frozen=True):
     """Folders of the sandbox's own, whatever lies there outside."""
     user: int
     """Who commands run as."""
+    unreadable: tuple[str, ...] = ()
+    """Where they may read nothing but what is in `readable`, `writable` and `temporary`: at level 3, which shows names all the same."""
+    readable: tuple[str, ...] = ()
 
     def keeps_from_writing(self, path: str) -> bool:
         """Whether it is the sandbox that keeps commands from writing there."""
@@ -40,6 +43,18 @@ class PathLimits(msgspec.Struct, frozen=True):
         """Whether the sandbox hides a file that a command could not read."""
         return any(is_inside(path, place) for place in self.hidden) and os.path.lexists(path)
 
+    def keeps_from_reading(self, path: str) -> bool:
+        """Whether it is the sandbox, and not the permissions of a file, that keeps commands from reading it or running it."""
+        if not any(is_inside(path, place) for place in self.unreadable):
+            return False
+        allowed = (*self.writable, *self.temporary, *self.readable, *_NEVER_BLAMED)
+        if any(is_inside(path, place) for place in allowed):
+            return False
+        try:
+            return _may(os.stat(path), self.user, stat.S_IRUSR)
+        except (OSError, ValueError):
+            return False
+
     def is_not_seen(self, path: str) -> bool:
         """Whether a file that a command did not find is there all the same, where commands do not make files."""
         return not any(is_inside(path, place) for place in self.writable) and os.path.lexists(path)
@@ -51,18 +66,19 @@ class PathLimits(msgspec.Struct, frozen=True):
         try:
             if os.statvfs(path).f_flag & os.ST_RDONLY:
                 return False
-            return _may_write(os.stat(path), self.user)
+            return _may(os.stat(path), self.user, stat.S_IWUSR)
         except (OSError, ValueError):
             return False
 
 
-def _may_write(status: os.stat_result, user: int) -> bool:
+def _may(status: os.stat_result, user: int, right: int) -> bool:
+    """`right`: as it is written for the owner."""
     if user == 0:
         return True
     if status.st_uid == user:
-        return bool(status.st_mode & stat.S_IWUSR)
+        return bool(status.st_mode & right)
     groups = os.getgroups() if user == os.getuid() else ()
-    return bool(status.st_mode & (stat.S_IWGRP if status.st_gid in groups else stat.S_IWOTH))
+    return bool(status.st_mode & (right >> 3 if status.st_gid in groups else right >> 6))
 
 
 def paths_in(lines: Sequence[str], directory: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dragoman.base.beneath import outermost
-from dragoman.policy.sandbox.boundary import Ground
+from dragoman.policy.sandbox.boundary import NEVER_READABLE, Ground
 from dragoman.policy.sandbox.caches import WorkspaceCaches
 from dragoman.policy.sandbox.caretaker import Caretaker, Prepared
 from dragoman.policy.sandbox.confined import Confined
@@ -257,7 +257,15 @@ class Sandbox:
         assert self._ground is not None
         boundary, level = self._ground.draw(), self.detected.level
         temporary = (self._temporary(level),) if level in (3, SEATBELT) else tuple(place for place, _ in boundary.private)
-        return PathLimits(boundary.writable, boundary.read_only, boundary.hidden, (*temporary, *boundary.caches), self._user[0])
+        return PathLimits(
+            boundary.writable,
+            boundary.read_only,
+            boundary.hidden,
+            (*temporary, *boundary.caches),
+            self._user[0],
+            unreadable=tuple(map(os.path.realpath, NEVER_READABLE)) if level == 3 else (),
+            readable=(*boundary.readable, *(self._care.shown_tools if self._care is not None else ())),
+        )
 
     def find_refused_write(self, output: str) -> str:
         from dragoman.policy.sandbox.write_refusals import find_refused_write  # only after a read-only command

@@ -11,12 +11,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from policy.sandbox.storm.sequences import Sequence
+from reachable import TESTS, Reachable
 
-HERE = Path(__file__).resolve().parent
-TESTS = HERE.parent.parent.parent
+_PROGRAMS = Path("policy", "sandbox", "storm")
 STEP_S = 60.0
 """How long a step may take before it counts as hanging."""
 _PLACES = ("/srv", "/mnt", "/media", "/opt", "/home")
@@ -41,17 +41,17 @@ class Found(NamedTuple):
 class Worker:
     """One process in a cage, started anew when it hangs or dies."""
 
-    def __init__(self, level: int, prefix: Iterable[str], python: str, modules: Iterable[str], *, step_s: float = STEP_S) -> None:
-        """`prefix`: what changes the user. `python`, `modules`: what that user may run and read."""
-        self._decoys = decoys_for([python, *modules, str(TESTS), sys.prefix, sys.base_prefix])
-        witnesses = [os.path.expanduser("~"), os.getcwd(), str(TESTS), os.path.dirname(tempfile.gettempdir()), *modules]
-        inner = [python, "-B", str(HERE / "worker.py"), self._decoys, str(level), str(step_s)]
-        self._argv = [*prefix, python, "-I", "-B", str(HERE / "cage.py"), self._decoys, *dict.fromkeys(witnesses), "--", *inner]
-        self._env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join((*modules, str(TESTS))), "LC_ALL": "C.UTF-8"}
+    def __init__(self, level: int, prefix: Iterable[str], reachable: Reachable, *, step_s: float = STEP_S) -> None:
+        """`prefix`: what changes the user. `reachable`: what that user may run and read, in the cage too."""
+        self._decoys = decoys_for([*needed_by(reachable), sys.prefix, sys.base_prefix])
+        places = [os.path.expanduser("~"), os.getcwd(), os.path.dirname(tempfile.gettempdir()), *needed_by(reachable)[1:]]
+        inner = [reachable.python, "-B", program_in(reachable, "worker.py"), self._decoys, str(level), str(step_s)]
+        self._argv = [*prefix, *cage_argv(reachable, self._decoys, places, inner)]
+        self._env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": reachable.all_modules, "LC_ALL": "C.UTF-8"}
         self._step_s = step_s
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._errors: BinaryIO | None = None
         self.seconds = 0.0
         """How long sequences took, without starting workers."""
         self.refused = 0
@@ -92,16 +92,16 @@ class Worker:
         """Start it, unless it runs, and wait until it is ready. Raises NoCage where the place, or the level in it, cannot be had."""
         if self._process is not None:
             return self._process
-        self._errors.seek(0)
-        self._errors.truncate()
         self._unread = b""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         process = self._process = subprocess.Popen(
             self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=self._env, cwd="/", bufsize=-1
         )
         line = self._read_line(process)
         if line != b"{}":
+            reason = json.loads(line)["level"] if line else self._said()
             self.close()
-            raise NoCage(json.loads(line)["level"] if line else self._said())
+            raise NoCage(reason)
         return process
 
     def _read_line(self, process: subprocess.Popen[bytes]) -> bytes | None:
@@ -119,6 +119,7 @@ class Worker:
         return line
 
     def _said(self) -> str:
+        assert self._errors is not None
         self._errors.seek(0)
         return self._errors.read().decode("utf-8", "replace").strip()
 
@@ -128,13 +129,27 @@ class Worker:
             return
         process.terminate()  # it ends process 1 of the cage, and with that everything in it
         process.communicate()
+        if self._errors is not None:
+            self._errors.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        self._errors.close()
+
+
+def needed_by(reachable: Reachable) -> list[str]:
+    """Where the interpreter and all that it reads lie."""
+    return [reachable.python, *reachable.modules, str(reachable.tests), str(TESTS)]
+
+
+def program_in(reachable: Reachable, name: str) -> str:
+    return str(reachable.tests / _PROGRAMS / name)
+
+
+def cage_argv(reachable: Reachable, decoys: str, witnesses: Iterable[str], program: Iterable[str]) -> list[str]:
+    return [reachable.python, "-I", "-B", program_in(reachable, "cage.py"), decoys, *dict.fromkeys(witnesses), "--", *program]
 
 
 def decoys_for(needed: Iterable[str]) -> str:

@@ -12,15 +12,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from itertools import islice
 
 import pytest
 
 from policy.sandbox.storm.cage import REFUSED
 from policy.sandbox.storm.known import KNOWN
-from policy.sandbox.storm.runner import HERE, Found, NoCage, Worker, decoys_for, describe, shrink, storm
+from policy.sandbox.storm.runner import Found, NoCage, Worker, cage_argv, decoys_for, describe, needed_by, shrink, storm
 from policy.sandbox.storm.sequences import generate, parse
-from policy.sandbox.storm.users import USERS, prefix_for, python_for, worker_as
+from policy.sandbox.storm.users import USERS, prefix_for, reachable_for, worker_as
+from reachable import TESTS
 from system_parts import IS_BUILD_MACHINE, require_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
@@ -55,7 +57,8 @@ def test_what_once_did_harm_does_none(level: int, user: str) -> None:
 
 @pytest.mark.parametrize("user", USERS)
 def test_in_the_cage_nothing_but_decoys_can_be_written(user: str) -> None:
-    tried = [os.path.expanduser("~"), str(HERE), "/", "/etc", "/usr/bin", "/var/cache"]
+    reachable = reachable_for(user)
+    tried = [os.path.expanduser("~"), str(TESTS), str(reachable.tests), "/", "/etc", "/usr/bin", "/var/cache"]
     program = f"""
 import os, sys
 for folder in {tried!r}:
@@ -68,16 +71,15 @@ for folder in (sys.argv[1], "/tmp", "/var/tmp", "/dev/shm"):
     open(os.path.join(folder, ".storm"), "w").close()
 print(sorted(name for name in os.listdir("/proc") if name.isdigit()))
 """
-    with open("/tmp/.storm-witness", "w") as witness:
-        done = cage(user, [str(HERE)], python_for(user), "-c", program, decoys_for([str(HERE)]))
-    os.unlink(witness.name)
+    with tempfile.NamedTemporaryFile(dir="/tmp"):  # not seen in there
+        done = cage(user, [str(TESTS)], reachable.python, "-c", program, decoys_for(needed_by(reachable)))
     assert done.stdout == "True " * len(tried) + "[] [] [] [] ['1', '2']\n", done.stderr
     assert not os.path.exists("/tmp/.storm")
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_where_something_else_could_be_written_nothing_is_started(user: str) -> None:
-    for open_place in (decoys_for([str(HERE)]), "/tmp"):
+    for open_place in (decoys_for(needed_by(reachable_for(user))), "/tmp"):
         done = cage(user, [open_place], "/bin/echo", "started")
         assert (done.returncode, done.stdout) == (REFUSED, ""), done.stderr
         assert f"a file could be made in {open_place}" in done.stderr
@@ -90,7 +92,8 @@ def test_a_sequence_is_the_same_for_its_seed_and_can_be_pasted() -> None:
 
 
 def cage(user: str, witnesses: list[str], *program: str) -> subprocess.CompletedProcess[str]:
-    argv = [*prefix_for(user), python_for(user), "-I", "-B", str(HERE / "cage.py"), decoys_for([str(HERE)]), *witnesses, "--", *program]
+    reachable = reachable_for(user)
+    argv = [*prefix_for(user), *cage_argv(reachable, decoys_for(needed_by(reachable)), witnesses, program)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode == REFUSED and "could be made" not in done.stderr:
         give_up(done.stderr)
