@@ -168,6 +168,7 @@ LATER = {
     "loop.compression": "only where the request is too long",
     "loop.history_json": "only where a history is wanted as JSON",
     "loop.fallback": "only where a service keeps refusing",
+    "loop.changed_files": "only where the model knows files",
     "loop.files_in_context": "only where something is pruned",
     "loop.gitignore": "only where a folder has such a file",
     "loop.going_back": "only where something is undone or rewound",

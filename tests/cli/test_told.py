@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,7 +117,11 @@ def test_branch_and_status_are_told_in_a_trusted_folder_without_the_first_reques
     first, second = served.requests
     assert "Git branch: harbour\n" in said(first)
     assert "Git status" not in said(first)
-    assert "Git status now:\n   M a.txt\n  ?? b.txt" in said(second)
+    told = re.search(r"Git status of (\S+) at (\S+ \S+) \(what happened since may not be in it\):\n   M a.txt\n  \?\? b.txt", said(second))
+    assert told is not None
+    assert told[1] == str(repository)
+    assert abs(time.mktime(time.strptime(told[2], "%Y-%m-%d %H:%M:%S")) - time.time()) < 3_600, "when it was looked at"
+    assert "has changed" not in said(second), "it is the first that the model is told of it"
 
 
 def test_in_a_folder_that_is_not_trusted_git_does_not_run(place: Place, serve: Serve, repository: Path) -> None:
@@ -143,12 +149,24 @@ def test_a_status_that_may_show_the_models_own_work_is_not_told(repository: Path
     history = History()
     look = StatusLook(str(repository))
     look._look()
-    assert look.take(history) == (" M a.txt", "?? b.txt")
-    assert look.take(history) is None, "it is told once"
+    assert "   M a.txt\n  ?? b.txt" in look.take(history)
+    assert look.take(history) == "", "it is told once"
     look = StatusLook(str(repository))
     history.start_tool(ToolCall("a", "edit"))
     look._look()
-    assert look.take(history) is None
+    assert look.take(history) == ""
+
+
+def test_a_clean_tree_is_told_with_the_time_though_the_model_has_written_since(place: Place, serve: Serve, repository: Path) -> None:
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "second")
+    write = "wait: 1.5\n" + calls(("write_file", {"file_path": "mine.txt", "content": "x\n"}))
+    served = serve(script(write, "text: Hi."))
+    assert place.ask("hello", "--trust", "--approval", "auto-edit").code == 0
+    second = said(served.requests[1])
+    assert re.search(r"Git status of \S+ at \S+ \S+: clean\. What happened since may not be in it\.", second)
+    assert "now: clean" not in second
+    assert "has changed" not in second
 
 
 def test_a_long_status_is_short() -> None:

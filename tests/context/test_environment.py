@@ -10,22 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.context.environment import (
+    CHANGED_FILES,
     COMMANDS,
     MAX_NAMES,
     MODE,
     PERSON,
     READY,
     REMINDER,
+    UNDONE,
     Surroundings,
     added_text,
     changed_text,
     conditions_text,
     environment_text,
     generic_text,
+    news_text,
     told_conditions,
 )
 from dragoman.context.tree import Listing, escape_tree_name, read_tree, tree_lines
-from dragoman.values.notes import CHANGED_BEGINS, GREETING
+from dragoman.values.notes import CHANGED_BEGINS, GREETING, KNOWN_BEGINS
 
 FACTS = Surroundings(
     date="Sunday, November 15, 2026",
@@ -196,11 +199,18 @@ def test_a_session_that_was_told_of_no_conditions_is_told_of_none_on_resume() ->
 def test_a_recording_does_not_depend_on_them() -> None:
     """Made on a machine with a sandbox, it is replayed on one without; and those made before are replayed still."""
     assert generic_text(environment_text(but(branch="main", conditions=TOLD))) == generic_text(environment_text(FACTS))
-    status = conditions_text([], [" M a.py", "?? b\nc"])
-    assert status == f"{CHANGED_BEGINS}\n\nGit status now:\n   M a.py\n  ?? b\\u000ac"
-    assert generic_text(status) == CHANGED_BEGINS
-    assert conditions_text([], []) == f"{CHANGED_BEGINS}\n\nGit status now: clean."
+    assert generic_text(conditions_text([], status="Git status of /w at 12:00 (…):\n  ?? b")) == CHANGED_BEGINS, "as earlier versions began"
+    assert generic_text(f"{CHANGED_BEGINS}\n\nGit status now: clean.") == CHANGED_BEGINS
+    assert conditions_text([], status="Clean.") == f"{KNOWN_BEGINS}\n\nClean.", "nothing has changed"
+    assert conditions_text([f"{MODE}auto."], status="Clean.") == f"{CHANGED_BEGINS}\n\n{MODE}auto.\n\nClean."
     assert conditions_text([]) == ""
+
+
+def test_a_recording_does_not_depend_on_what_notes_say_of_files() -> None:
+    told = news_text("", (f"{UNDONE}\n  a.py (removed)", f"{CHANGED_FILES}\n  b.py"))
+    assert generic_text(told) == CHANGED_BEGINS
+    assert news_text("", ("", "")) == ""
+    assert changed_text([environment_text(FACTS), told], FACTS) == "", "it changes nothing of what was told before"
 
 
 # --- whatever the facts --------------------------------------------------------------------------------------------------

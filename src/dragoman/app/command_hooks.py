@@ -329,7 +329,7 @@ def _with_answer(output: ToolOutput, answer: Answer) -> ToolOutput:
         command = output.command
         if command is not None:  # what was replaced is not to be on the record
             command = msgspec.structs.replace(command, stdout=answer.replacement, stderr="")
-        output = msgspec.structs.replace(output, content=(Text(answer.replacement),), saw=(), command=command)
+        output = msgspec.structs.replace(output, content=(Text(answer.replacement),), saw=(), files=(), command=command)
     words = [answer.context] if answer.replacement is not None else [answer.reason if answer.blocks else "", answer.context]
     added = "\n\n".join(each for each in words if each)
     if not added:

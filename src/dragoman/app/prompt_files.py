@@ -23,6 +23,7 @@ from dragoman.values.calls import Allow, ToolOutput
 from dragoman.values.errors import InputError
 from dragoman.values.media_types import type_of_name
 from dragoman.values.messages import Attached, Blob, Content, Text, ToolCall
+from dragoman.values.record import FileVersion
 from dragoman.words import say
 
 MAX_FILES = 20
@@ -215,7 +216,8 @@ def _parts(agent: Agent, named: NamedFile, output: ToolOutput, found: NamedConte
     head = f"{shown}, a folder" if is_folder else f"{shown}, from line {named.first}" if named.first else shown
     said = f"\n\n--- {head} ---\n{text}\n--- end of {shown} ---"
     _tell(named, parts, output.display, found, is_folder=is_folder)
-    return [Text(said, attached=Attached(f"@{named.name}", named.path)), *parts]
+    read = next(iter(output.files), FileVersion(named.path))
+    return [Text(said, attached=Attached(f"@{named.name}", named.path, read.digest, read.lines)), *parts]
 
 
 def _tell(named: NamedFile, media: Sequence[Content], display: str, found: NamedContent, *, is_folder: bool) -> None:

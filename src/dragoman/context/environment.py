@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from dragoman.context.tree import Listing, Tree, apply_changes, diff_trees, read_tree, tree_lines
-from dragoman.values.notes import CHANGED_BEGINS, GREETING
+from dragoman.values.notes import CHANGED_BEGINS, GREETING, KNOWN_BEGINS
 
 REMINDER = "Reminder: Do not return an empty response when a tool call is required."
 READY = "My setup is complete. I will provide my first command in the next turn."
@@ -32,7 +32,9 @@ _SKILLS = "Skills that you can activate with activate_skill, when what I ask for
 _NEW_SKILLS, _GONE_SKILLS = "Skills that are new or have another description:", "Skills that are no longer there:"
 _FORGET = "Set aside what ", " said: it is no longer part of my setup."
 _BRANCH = "Git branch: "
-_STATUS, _CLEAN = "Git status now:", "Git status now: clean."
+STATUS, _OLD_STATUS = "Git status of ", "Git status now:"
+UNDONE = "These changes of yours were undone, so the files are again as they were before them:"
+CHANGED_FILES = "These files changed on disk since you last read or wrote them. Read them again before you rely on what you saw:"
 
 MODE, COMMANDS, PERSON = "Approval mode: ", "Commands run ", "Questions: "
 """How the lines begin that tell of the conditions the model works under: see loop/conditions.py."""
@@ -73,7 +75,7 @@ def environment_text(facts: Surroundings) -> str:
         _SYSTEM + _line(facts.system),
         (_TEMPORARY if facts.owns_temporary else _SHARED_TEMPORARY) + _line(facts.temporary) if facts.temporary else "",
         _directories(facts.directories),
-        _BRANCH + _line(facts.branch) if facts.branch else "",
+        _branch(facts.branch),
         *(_tree(directory, tree) for directory, tree in facts.trees.items()),
         *(_memory(path, text) for path, text in facts.memory if text.strip()),
         _skills(_SKILLS, facts.skills),
@@ -83,23 +85,28 @@ def environment_text(facts: Surroundings) -> str:
     )
 
 
-def added_text(directories: Sequence[str], trees: Mapping[str, Tree], conditions: Sequence[str] = ()) -> str:
-    """The message when directories are added to a running conversation: all directories, the contents of the new ones, and the lines about
-    conditions that have changed as well."""
+def added_text(directories: Sequence[str], trees: Mapping[str, Tree], conditions: Sequence[str] = (), *, branch: str = "") -> str:
+    """The message when directories are added to a running conversation: all directories, the contents of the new ones, and the branch and
+    the lines about conditions that have changed as well."""
     contents = (_tree(directory, tree) for directory, tree in trees.items())
-    return _join(CHANGED_BEGINS, _directories(directories), *contents, "\n".join(conditions))
+    return _join(CHANGED_BEGINS, _directories(directories), _branch(branch), *contents, "\n".join(conditions))
 
 
-def conditions_text(lines: Sequence[str], status: Sequence[str] | None = None) -> str:
-    """The message while a conversation goes on: the lines about conditions that have changed, and the status of git. Empty if there is
-    nothing to tell."""
-    told = "" if status is None else "\n".join([_STATUS, *(f"  {_line(each)}" for each in status)]) if status else _CLEAN
-    return _join(CHANGED_BEGINS, "\n".join(lines), told) if lines or told else ""
+def conditions_text(lines: Sequence[str], *, branch: str = "", status: str = "") -> str:
+    """The message while a conversation goes on: the branch and the lines about conditions that have changed, and the status of git. Empty
+    if there is nothing to tell."""
+    changed = news_text("", [_branch(branch), "\n".join(lines)])
+    return news_text(changed or KNOWN_BEGINS, [status]) if status else changed
 
 
 def told_conditions(messages: Iterable[str]) -> Lines:
     """What these messages say of the conditions. Empty: they are of a version that said nothing."""
     return _Known(messages).conditions
+
+
+def told_branch(messages: Iterable[str]) -> str:
+    """The branch that these messages name; empty: none."""
+    return _Known(messages).branch
 
 
 def changed_lines(before: Lines, now: Lines) -> list[str]:
@@ -112,6 +119,12 @@ def changed_text(messages: Iterable[str], facts: Surroundings) -> str:
     before, now = _Known(messages), _Known([environment_text(facts)])
     fragments = [fragment for fragment in _changes(before, now) if fragment]
     return _join(CHANGED_BEGINS, *fragments) if fragments else ""
+
+
+def news_text(text: str, fragments: Iterable[str]) -> str:
+    """The message about what is new, with these fragments behind those it has; empty if there are none."""
+    added = [fragment for fragment in fragments if fragment]
+    return _join(text or CHANGED_BEGINS, *added) if added else text
 
 
 # --- comparing -----------------------------------------------------------------------------------------------------------
@@ -274,7 +287,7 @@ def generic_text(text: str) -> str:
 
 def _is_listing(line: str) -> bool:
     """Or another line that is not the same everywhere: about git, or about the conditions."""
-    if line.startswith((_BRANCH, _STATUS, _CLEAN, *_BEGINNINGS)):
+    if line.startswith((_BRANCH, STATUS, _OLD_STATUS, UNDONE, CHANGED_FILES, *_BEGINNINGS)):
         return True
     return any(_between(around, line) is not None for around in (_EMPTY, _HOLDS, _NEW, _GONE))
 
@@ -282,6 +295,8 @@ def _is_listing(line: str) -> bool:
 def _generic_fragment(line: str, below: Sequence[str]) -> list[str]:
     if _between(_DATE, line) is not None:
         return [_within(_DATE, "(date)"), *below]
+    if line == KNOWN_BEGINS:
+        return [CHANGED_BEGINS, *below]  # as earlier versions said it, so that their recordings are found
     if line == _DIRECTORIES:
         return [line, *(f"{_ITEM}(directory {number})" for number in range(1, len(below) + 1))]
     named = (
@@ -300,6 +315,10 @@ def _directories(directories: Sequence[str]) -> str:
     if len(directories) == 1:
         return _DIRECTORY + _line(directories[0])
     return "\n".join([_DIRECTORIES, *(_ITEM + _line(directory) for directory in directories)]) if directories else ""
+
+
+def _branch(branch: str) -> str:
+    return _BRANCH + _line(branch) if branch else ""
 
 
 def _tree(directory: str, tree: Tree) -> str:

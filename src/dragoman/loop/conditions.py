@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.context.environment import COMMANDS, MODE, PERSON, Lines
+from dragoman.context.environment import COMMANDS, MODE, PERSON, Lines, news_text
 from dragoman.loop.small_model import wants_short_prompt
 from dragoman.policy.approvals import allows_hosts
 from dragoman.tools.names import escape_name
@@ -60,13 +60,18 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 async def tell_surroundings(harness: Harness) -> None:
-    """Before a prompt: tell the model of its surroundings and of the conditions. All of them at first, later what has changed."""
-    if harness.orientation is None or wants_short_prompt(harness.session.model):
-        return
-    history, lines = harness.session.history, condition_lines(conditions_of(harness))
-    about, text = await harness.orientation.next_text(history, harness.directories, lines)
-    if text:
+    """Before a prompt: tell the model of its surroundings and of the conditions. All of them at first, later what has changed; and what
+    happened meanwhile to files that it knows."""
+    history, about, text = harness.session.history, "changed", ""
+    if harness.orientation is not None and not wants_short_prompt(harness.session.model):
+        lines = condition_lines(conditions_of(harness))
+        about, text = await harness.orientation.next_text(history, harness.directories, lines)
+    news = await harness.find_file_news()
+    if about == "environment" and text:
         history.say(user(text), about)
+        about, text = "changed", ""
+    if told := news_text(text, news.fragments if news is not None else ()):
+        history.say(user(told), about, news.files if news is not None else ())
 
 
 def tell_news(harness: Harness, emit: Emit) -> None:

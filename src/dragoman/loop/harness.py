@@ -41,6 +41,7 @@ from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.budget import Account
+    from dragoman.loop.changed_files import FileNews
     from dragoman.loop.commands import CommandStarter
     from dragoman.loop.own_keys import OwnKeys
     from dragoman.loop.upkeep import Upkeep
@@ -136,6 +137,7 @@ class Harness:
         self.approvals = self._approvals_of(approval)
         self.workspace.was_judged, self.workspace.was_shown = self._was_judged, self._was_shown
         self.orientation = _orientation_of(workspace, has_builtin=bool(tools.builtin))
+        self._tells_of_files = workspace.describe is not False
         self.made_with = (workspace, tools, approval)
         self.depth_left = limits.max_depth
         """How deep agents called as tools may call others."""
@@ -310,6 +312,18 @@ class Harness:
             from dragoman.loop.background_commands import tell_ended
 
             tell_ended(self.session, emit)
+
+    async def find_file_news(self) -> FileNews | None:
+        """What happened to files that the model knows since it was last told; None before it knows any, or where it is told nothing."""
+        if not self._tells_of_files or not self.session.history.view.messages:
+            return None
+        from dragoman.loop.changed_files import files_to_check, find_news
+
+        history, workspace = self.session.history, self.workspace
+        check = files_to_check(history.view, history.entries)
+        if not check.known and not check.undone:
+            return None
+        return await asyncio.to_thread(find_news, check, self.session.blobs, workspace.may_look_at, workspace.display_path)
 
     @property
     def placeholders(self) -> Placeholders:

@@ -23,6 +23,7 @@ from dragoman.values.record import (
     FileChange,
     FilesChanged,
     FilesRestored,
+    FileVersion,
     Journal,
     ModelChanged,
     NoSummary,
@@ -117,16 +118,8 @@ class History:
         imported_from: str = "",
     ) -> Started:
         """The head of a session that is saved."""
-        started = Started(
-            *self.stamp(),
-            session_id,
-            project,
-            tuple(directories),
-            tuple(versions),
-            forked_from=forked_from,
-            imported_from=imported_from,
-        )
-        return self.append(started)
+        places = tuple(directories), tuple(versions)
+        return self.append(Started(*self.stamp(), session_id, project, *places, forked_from=forked_from, imported_from=imported_from))
 
     def configure(
         self,
@@ -166,12 +159,12 @@ class History:
         )
         return self.append(configured)
 
-    def say(self, message: Message | Mapping[str, Any], about: About = "") -> Said:
+    def say(self, message: Message | Mapping[str, Any], about: About = "", files: tuple[FileVersion, ...] = ()) -> Said:
         """A prompt, or with `about` a message from the program. It may be a dict as other APIs write messages."""
         if not isinstance(message, Message):
             (message,) = to_messages((message,))
         by: Speaker = "program" if about else "model" if message.role == "assistant" else "person"
-        return self.append(Said(*self.stamp(), message, by=by, about=about))
+        return self.append(Said(*self.stamp(), message, by=by, about=about, files=files))
 
     def answer(self, response: Response, model: str = "", *, sent_ms: int = 0, first_ms: int = 0) -> Said:
         """An answer with its metadata. It is recorded even if it is then rejected."""
@@ -219,8 +212,9 @@ class History:
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
         command: CommandOutput | None = None,
+        files: tuple[FileVersion, ...] = (),
     ) -> ToolFinished:
-        return self.append(ToolFinished(*self.stamp(), result, outcome, display, extras, saw, wrote, repairs, command))
+        return self.append(ToolFinished(*self.stamp(), result, outcome, display, extras, saw, wrote, repairs, command, files))
 
     def close_interrupted(self) -> None:
         """Close calls left open by an interrupted session. Started ones may have had effects; nothing is run again automatically."""

@@ -24,6 +24,7 @@ from dragoman.context.environment import (
     changed_text,
     conditions_text,
     environment_text,
+    told_branch,
     told_conditions,
 )
 from dragoman.context.tree import Listing, Tree, escape_tree_name
@@ -71,8 +72,8 @@ class Orientation:
         self._added: list[str] = []
         self._unsaid: Lines = {}
         """Conditions in a session that was told of none so far: those from which a change is counted."""
-        self._read: tuple[tuple[int, ...], Lines] = (), {}
-        """Which messages were read for the conditions that they tell, and what these say."""
+        self._read: tuple[tuple[int, ...], Lines, str] = (), {}, ""
+        """Which messages were read for the conditions and the branch that they tell, and what these say."""
 
     def add(self, directory: str) -> None:
         """Announce a directory that was added to the conversation with the next prompt."""
@@ -86,7 +87,7 @@ class Orientation:
         """The message to send before the next prompt; empty if there is none. Folders are looked at in a thread.
 
         Everything when a conversation begins, or began elsewhere and was never told; on resume, what has changed since; later, directories
-        that were added, and conditions that have changed.
+        that were added, the branch and conditions that have changed.
         """
         added = tuple(self._added)
         described = _earlier_descriptions(history) if not self._has_looked else []
@@ -97,31 +98,46 @@ class Orientation:
         elif described:
             self._unsaid = self._unsaid or conditions
             text = changed_text(described, await asyncio.to_thread(self._gather, directories, conditions))
-        elif added:
-            trees = await asyncio.to_thread(folder_trees, added)
-            text = added_text(tuple(map(escape_name, directories)), trees, self._changed_conditions(history, conditions))
         else:
-            text = self.changes(history, conditions)
+            branch = await asyncio.to_thread(read_branch, directories[0]) if directories else ""
+            branch = branch if self._is_new_branch(history, branch) else ""
+            if added:
+                trees = await asyncio.to_thread(folder_trees, added)
+                lines = self._changed_conditions(history, conditions)
+                text = added_text(tuple(map(escape_name, directories)), trees, lines, branch=branch)
+            else:
+                text = self.changes(history, conditions, branch)
         # Not before: a prompt that was cancelled meanwhile has told the model nothing.
         self._has_looked, self._added = True, self._added[len(added) :]
         return about, text
 
-    def changes(self, history: History, conditions: Lines) -> str:
-        """The message to send before the next request, where conditions have changed or the status of git has become known."""
+    def changes(self, history: History, conditions: Lines, branch: str = "") -> str:
+        """The message to send before the next request, where conditions have changed or the status of git has become known. `branch`: where
+        another one is checked out."""
         if not history.view.messages:
             return ""
-        status = self.status.take(history) if self.status is not None else None
-        return conditions_text(self._changed_conditions(history, conditions), status)
+        status = self.status.take(history) if self.status is not None else ""
+        return conditions_text(self._changed_conditions(history, conditions), branch=branch, status=status)
 
-    def _changed_conditions(self, history: History, conditions: Lines) -> list[str]:
-        """The lines about conditions that differ from what the messages in view say. A session of a version that told nothing of them
-        goes on so, until one changes: then it is told all."""
+    def _is_new_branch(self, history: History, branch: str) -> bool:
+        """Whether the messages in view name another. A session that was told of no conditions is told of no branches either."""
+        return self._read_told(history) and bool(self._read[1]) and branch != self._read[2]
+
+    def _read_told(self, history: History) -> bool:
+        """Whether the model was told anything."""
         seqs = tuple(item.seq for item in history.view.items if is_setup(item.about))
         if not seqs or self._read[0] != seqs:
             described = _earlier_descriptions(history)
             if not described:
-                return []
-            self._read = seqs, told_conditions(described)
+                return False
+            self._read = seqs, told_conditions(described), told_branch(described)
+        return True
+
+    def _changed_conditions(self, history: History, conditions: Lines) -> list[str]:
+        """The lines about conditions that differ from what the messages in view say. A session of a version that told nothing of them
+        goes on so, until one changes: then it is told all."""
+        if not self._read_told(history):
+            return []
         if self._read[1]:
             return changed_lines(self._read[1], conditions)
         self._unsaid = self._unsaid or conditions
@@ -139,8 +155,8 @@ class GitStatus(Protocol):
         """Start looking, soon. Called before each request."""
         ...
 
-    def take(self, history: History) -> tuple[str, ...] | None:
-        """The lines to tell, once; None: there are none, or not yet."""
+    def take(self, history: History) -> str:
+        """What to tell, once; empty: nothing, or not yet."""
         ...
 
 

@@ -21,7 +21,7 @@ from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_
 from dragoman.values.calls import Intent, Ledger
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Part, ToolCall, ToolResult
-from dragoman.values.record import CommandOutput, FileChange, ToolOutcome, WaitsFor
+from dragoman.values.record import CommandOutput, FileChange, FileVersion, ToolOutcome, WaitsFor
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -102,14 +102,17 @@ class Checkpoints:
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
         command: CommandOutput | None = None,
+        files: tuple[FileVersion, ...] = (),
     ) -> object:
         before = self._open.pop(result.call_id, {})
-        files = [*self._find_changes(before), *self._find_watched_changes(result.call_id)]
+        changes = [*self._find_changes(before), *self._find_watched_changes(result.call_id)]
         # A cancelled call may also be closed by code that does not know what it did, so record explicitly that it did nothing.
-        if files or (before and outcome in UNSURE):
-            self._ledger.change_files(result.call_id, files)
+        if changes or (before and outcome in UNSURE):
+            self._ledger.change_files(result.call_id, changes)
         self._keep(result.content)
-        return self._ledger.finish_tool(result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs, command=command)
+        return self._ledger.finish_tool(
+            result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs, command=command, files=files
+        )
 
     async def sync(self) -> None:
         """Save the files that calls are about to change, then sync the ledger. Saving may be slow, so it runs in a thread."""

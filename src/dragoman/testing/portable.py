@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from dragoman.base import jsontext
 from dragoman.context.environment import READY, generic_text, told_places
-from dragoman.values.notes import CHANGED_BEGINS, GREETING
+from dragoman.values.notes import CHANGED_BEGINS, GREETING, KNOWN_BEGINS
 
-_SETUP = re.compile(rf"^(?:{re.escape(GREETING)}$.*?(?:^{re.escape(READY)}$|\Z)|{re.escape(CHANGED_BEGINS)}$.*)", re.MULTILINE | re.DOTALL)
+_LATER = "|".join(map(re.escape, (CHANGED_BEGINS, KNOWN_BEGINS)))
+_SETUP = re.compile(rf"^(?:{re.escape(GREETING)}$.*?(?:^{re.escape(READY)}$|\Z)|(?:{_LATER})$.*)", re.MULTILINE | re.DOTALL)
 """An environment message, or one about changes, also where it was joined with other text."""
 _SETUP_IN_JSON = re.compile(re.escape(GREETING.encode()) + rb".*?" + re.escape(READY.encode()), re.DOTALL)
 _SESSION = re.compile(r"(?<![0-9A-Za-z-])\d{8}-\d{6}-[0-9a-f]{8}(?![0-9A-Za-z-])", re.ASCII)

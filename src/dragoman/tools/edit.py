@@ -14,7 +14,7 @@ from dragoman.base.visible import escape_hidden
 from dragoman.tools.description import load_description
 from dragoman.tools.names import escape_name, truncate_path
 from dragoman.tools.nearest import missing_refusal
-from dragoman.tools.seen import SeenFiles, state_of
+from dragoman.tools.seen import WHOLE_FILE_BYTES, SeenFiles, state_of, version_of
 from dragoman.tools.textfile import replacing_refusal
 from dragoman.tools.worker import Stop, in_thread, never_stop
 from dragoman.tools.workspace import ToolRefusal, Workspace
@@ -23,6 +23,7 @@ from dragoman.values.messages import Text, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.tools.planned_change import PlannedChange
+    from dragoman.values.record import FileVersion
 
 UNSEEN_NOTE = "the file also holds changes that you have not seen: read it again before edits that depend on them"
 ATTEMPTS = 3
@@ -178,7 +179,8 @@ def _apply_change(workspace: Workspace, seen: SeenFiles, change: PlannedChange, 
     if old is not None and old.data == change.data:
         if is_whole:
             seen.note(change.path, old.state)
-        return ToolOutput((Text(f"{change.shown} has exactly this content already: nothing was written"),), display="no change")
+        told = f"{change.shown} has exactly this content already: nothing was written"
+        return ToolOutput((Text(told),), display="no change", files=_versions(change))
     stop()
     directory_path, name = os.path.split(change.path)
     with workspace.directory(directory_path, create=True) as directory, workspace.refusing(change.path):
@@ -192,7 +194,12 @@ def _apply_change(workspace: Workspace, seen: SeenFiles, change: PlannedChange, 
     notes = (*change.notes, UNSEEN_NOTE) if unseen else change.notes
     message = f"{verb} {change.shown} ({change.diff.summary} lines){_in_brackets(notes)}"
     display = escape_hidden(f"{change.diff.summary} {change.shown}\n{change.diff.text}".rstrip("\n"))
-    return ToolOutput((Text(message),), display=display, changed=(change.path,))
+    return ToolOutput((Text(message),), display=display, changed=(change.path,), files=_versions(change))
+
+
+def _versions(change: PlannedChange) -> tuple[FileVersion, ...]:
+    """The file as it is left, unless it is too large to be compared later."""
+    return (version_of(change.path, change.data),) if len(change.data) <= WHOLE_FILE_BYTES else ()
 
 
 def _preview(change: PlannedChange) -> str:

@@ -14,12 +14,13 @@ from dragoman.tools.names import escape_name, escape_relative_path, format_size,
 from dragoman.tools.nearest import missing_refusal
 from dragoman.tools.pathglob import find_files, is_pattern
 from dragoman.tools.reading import MAX_MEDIA_BYTES, read_path, with_notes
-from dragoman.tools.seen import SeenFiles
+from dragoman.tools.seen import SeenFiles, version_of
 from dragoman.tools.worker import Stop, in_thread
 from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace, file_kind
 from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, Media, Text, ToolSpec
+from dragoman.values.record import FileVersion
 
 MAX_LINES = 2_000
 MAX_CHARS = 40_000
@@ -76,12 +77,12 @@ class ReadFile:
             if isinstance(found, Media):
                 return found
             if found.total_lines == 0:
-                return ToolOutput((Text("(the file is empty)"),), display="empty file", saw=(path,))
+                return ToolOutput((Text("(the file is empty)"),), display="empty file", saw=(path,), files=found.version(path))
             if not found.text:
                 shown, total = truncate_path(self._workspace.display_path(path)), found.total_lines
                 raise ToolRefusal(f"{shown} has only {total} lines: offset={first_line} is past its end", "out_of_range")
             display = _format_count(found.last_line - found.first_line + 1, "line", of=found.total_lines or 0)
-            return ToolOutput((Text(with_notes(found)),), display=display, saw=(path,))
+            return ToolOutput((Text(with_notes(found)),), display=display, saw=(path,), files=found.version(path))
 
         try:
             output = await in_thread(read)
@@ -90,7 +91,7 @@ class ReadFile:
         if isinstance(output, Media):
             display = f"{output.mime}, {format_size(len(output.data))}"
             content = (Text(f"Binary content of type {output.mime} was processed."), self._blobs.put(output.mime, output.data))
-            return ToolOutput(content, display=display, saw=(path,))
+            return ToolOutput(content, display=display, saw=(path,), files=(version_of(path, output.data),))
         return output
 
 
@@ -133,6 +134,7 @@ class ReadManyFiles:
             is_error=collected.read_count == 0,
             error_type="" if collected.read_count else collected.error_type or "not_found",
             saw=tuple(collected.saw),
+            files=tuple(collected.files),
         )
 
 
@@ -146,6 +148,7 @@ class _FileCollector:
         self._notes: list[str] = []
         self.media: list[Media] = []
         self.saw: list[str] = []
+        self.files: list[FileVersion] = []
         self.read_count = 0
         self.failed_count = 0
         self.error_type = ""
@@ -210,12 +213,14 @@ class _FileCollector:
             if isinstance(found, Media):
                 self._take_media(found, shown, named=named)
                 self.saw.append(real)
+                self.files.append(version_of(real, found.data))
                 return
         except ToolRefusal as refused:
             self._fail(shown, refused)
             return
         self.read_count += 1
         self.saw.append(real)
+        self.files += found.version(real)
         self._add(f"--- {shown} ---\n{with_notes(found) or '(the file is empty)'}")
 
     def _take_media(self, media: Media, shown: str, *, named: bool) -> None:

@@ -119,6 +119,7 @@ def finish_in(ledger: Ledger, result: ToolResult, outcome: ToolOutcome, output: 
         wrote=output.wrote,
         repairs=repairs,
         command=output.command,
+        files=output.files,
     )
 
 

@@ -18,6 +18,8 @@ from typing import Protocol
 
 import msgspec
 
+from dragoman.values.record import FileVersion
+
 WHOLE_FILE_BYTES = 10_000_000
 """Files up to this size are read whole, hashed and edited. Larger ones are read in windows, and replaced but not edited."""
 
@@ -114,6 +116,12 @@ def _merge(lines: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         else:
             merged.append((first, last))
     return tuple(merged)
+
+
+def version_of(path: str, data: bytes) -> FileVersion:
+    """A file with this content, for the record."""
+    lines = None if b"\0" in data else data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
+    return FileVersion(path, state_of(data), lines)
 
 
 def state_of(data: bytes) -> str:

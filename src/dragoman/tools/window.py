@@ -10,6 +10,7 @@ import msgspec
 from dragoman.tools.seen import WHOLE_FILE_BYTES, new_hasher, state_of_large
 from dragoman.tools.textfile import SNIFFED_BYTES, Encoding, encodings_of
 from dragoman.tools.worker import Stop
+from dragoman.values.record import FileVersion
 
 CHUNK_BYTES = 256 * 1024
 
@@ -30,6 +31,10 @@ class FileReading(msgspec.Struct, frozen=True):
     state: str
     """For SeenFiles."""
     size_bytes: int
+
+    def version(self, path: str) -> tuple[FileVersion, ...]:
+        """The file, for the record. Empty where it is too large to be compared later."""
+        return (FileVersion(path, self.state, self.total_lines),) if self.size_bytes <= WHOLE_FILE_BYTES else ()
 
     @property
     def has_more(self) -> bool:

@@ -147,6 +147,10 @@ class Workspace:
         except OSError:  # it was removed meanwhile
             return False
 
+    def may_look_at(self, path: str) -> bool:
+        """Whether a file that the model knew may be compared with what it is now, or found removed."""
+        return bool(self._base(path, False)) and (not os.path.lexists(path) or self.may_read(path))
+
     def is_secret(self, path: str, status: os.stat_result | None = None) -> bool:
         """Whether a resolved path is a file with keys, or such a file by another name (a hard link). `status` is its status, if known."""
         if path in self._secret:

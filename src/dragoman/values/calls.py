@@ -11,7 +11,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, FileRef, Source, Text, ToolCall, ToolResult, ToolSpec
-from dragoman.values.record import CommandOutput, ToolOutcome, WaitsFor
+from dragoman.values.record import CommandOutput, FileVersion, ToolOutcome, WaitsFor
 from dragoman.values.usage import Usage
 
 
@@ -39,6 +39,8 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """Files whose content this output shows: absolute paths, links resolved."""
     wrote: tuple[str, ...] = ()
     """Files whose whole content is in the arguments of the call."""
+    files: tuple[FileVersion, ...] = ()
+    """What the files that it read or changed were then, so that the model is told when they change beside it."""
     hand_over: TakesOver | None = None
     """The agent that has the conversation from the next request on."""
     command: CommandOutput | None = None
@@ -310,6 +312,7 @@ class Ledger(Protocol):
         wrote: tuple[str, ...] = (),
         repairs: tuple[str, ...] = (),
         command: CommandOutput | None = None,
+        files: tuple[FileVersion, ...] = (),
     ) -> object: ...
 
     async def sync(self) -> None: ...

@@ -43,6 +43,10 @@ class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
     """As the person named it: `@src/a.py:10-40`, `! make test`."""
     path: str = ""
     """Of a file: its absolute path."""
+    digest: str = ""
+    """Of a file that was read: what it was then, as in `FileVersion`."""
+    lines: int | None = None
+    """How many lines that had."""
 
 
 class Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):

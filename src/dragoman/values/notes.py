@@ -10,6 +10,9 @@ from dragoman.values.record import About
 GREETING = "This is Dragoman. We are setting up the context for our chat."
 """The beginning of the first message, which describes the environment."""
 CHANGED_BEGINS = "This is Dragoman. Something in the context of our chat has changed:"
+"""The beginning of the later messages about it: conditions, the branch, files that changed beside the conversation."""
+KNOWN_BEGINS = "This is Dragoman. About the context of our chat:"
+"""The same where nothing has changed, and something has become known."""
 CUT_NOTE = (
     "Your last answer was cut off at the output limit. None of its tool calls was run. "
     "Do it in smaller parts: write long files piece by piece, and make fewer calls at once."

@@ -97,6 +97,17 @@ that a background command has ended, an empty answer after tool results, what a 
 Empty for other speakers."""
 
 
+class FileVersion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file as the model knows it: as a call read or left it, or as a note told of it."""
+
+    path: str
+    """Absolute, links resolved."""
+    digest: str = ""
+    """Of the whole content: see tools/seen.py. Empty: there was no such file."""
+    lines: int | None = None
+    """How many lines it had; None: not known, or it is not text."""
+
+
 class Said(_Entry, frozen=True, tag="said"):
     """A prompt, an answer, or a note from the program. Tool results are ToolFinished."""
 
@@ -118,6 +129,8 @@ class Said(_Entry, frozen=True, tag="said"):
     """Of an answer: when its request was sent. 0: not known, as in logs of an earlier version."""
     first_ms: int = 0
     """Of an answer: when its first words, thinking or call came."""
+    files: tuple[FileVersion, ...] = ()
+    """Of a note about files: what they were when it told of them."""
 
 
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
@@ -249,6 +262,8 @@ class ToolFinished(_Entry, frozen=True, tag="tool_finished"):
     """How the call was read, where the model wrote other names or types than its tool declares: `dir → path`."""
     command: CommandOutput | None = None
     """Of a command: what it printed and how it ended. None also in logs of an earlier version: there the result is JSON that says it."""
+    files: tuple[FileVersion, ...] = ()
+    """The files that the call read or changed, as they were then, up to ten megabytes each. None in logs of an earlier version."""
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
