@@ -1,4 +1,7 @@
-"""Whatever is killed, each task has exactly one result, none is lost, what lost starts have cost is counted, and the budget holds."""
+"""Whatever is killed, each task has exactly one result, none is lost, what lost starts have cost is counted, and the budget holds.
+
+The service counts for itself what it was sent.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
+from dragoman.testing.script_steps import Wait
 from fleet.fleets import MODEL, answer_by_task, fleet_files, results, task, write_tasks
 from processes import alive, below
 from program import Place, Service
@@ -26,11 +33,14 @@ LIMIT_S = 60 * TASKS
 WORKERS = 4
 ONE_TASK_USD, ONE_REQUEST_USD = 0.0398, 0.02
 """What a task costs, and more than any of its requests does."""
+INPUT_USD, OUTPUT_USD = 5 / 1e6, 25 / 1e6
+"""A token."""
 
 
 def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Callable[..., Service]) -> None:
     chance = random.Random(7)
-    service = serve(_storming(answer_by_task, chance), keep=10)
+    ledger = _Ledger(chance)
+    service = serve(_storming(ledger.choose, chance), keep=10)
     write_tasks(place, [task(f"t{number}") for number in range(TASKS)])
     killer = _WorkerKiller(chance)
     killer.start()
@@ -47,7 +57,11 @@ def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Calla
     killer.supervisor = process.pid
     assert process.wait(LIMIT_S) == 60, (place.work / "resume.txt").read_text()[-2_000:]
     spent_usd = sum(row["cost_usd"] + row["lost_usd"] for row in results(place))
-    assert budget_usd <= spent_usd <= budget_usd + WORKERS * ONE_REQUEST_USD
+    assert budget_usd - 1e-9 <= spent_usd <= budget_usd + WORKERS * ONE_REQUEST_USD
+    ledger.require_at_most(budget_usd + WORKERS * ONE_REQUEST_USD)
+    told = _status(place)
+    assert told["cost_usd"] == pytest.approx(spent_usd)
+    assert (told["is_budget_spent"], told["is_cost_least"]) == (True, True)
     process = _resume(place, "--budget-usd", str(10 * budget_usd))
     _wait_for(lambda: _accepted(place) >= TASKS * 0.9, process, killer)
     killer.supervisor = 0  # the last ones would be all that is left to be killed, again and again
@@ -56,7 +70,11 @@ def test_every_task_has_one_result_whatever_is_killed(place: Place, serve: Calla
     assert code == 0, (place.work / "resume.txt").read_text()[-2_000:]
     lost = _require_one_result_each(place)
     assert killer.killed > 0
+    told = _status(place)
+    ledger.require_told(told)
     asked = sum(_spent(path).get("requests", 0) for path in fleet_files(place).rglob("spent.jsonl"))
+    assert told["requests"] == asked >= ledger.asked
+    print(f"${told['cost_usd']:.4f} were told, ${told['estimated_usd']:.4f} of it estimated; the service was sent ${ledger.sent_usd:.4f}")
     print(f"{TASKS} tasks: {SUPERVISORS} supervisors and {killer.killed} processes of workers killed, {lost} starts lost")
     print(f"{asked} requests were sent")
     print(f"${spent_usd:.4f} were spent of a budget of ${budget_usd:.4f} when it was used up")
@@ -90,6 +108,38 @@ def _require_one_result_each(place: Place) -> int:
         elif line.get("is_accepted"):
             done.add(line["task"])
     return len(starts) - TASKS
+
+
+class _Ledger:
+    """What the service counts: of each request that it did not refuse its input, and of the answer everything that would come."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.asked = 0
+        self.sent_usd = self.answers_usd = 0.0
+
+    def choose(self, request: Any) -> Any:
+        """Now and then the answer takes a while to begin, or to end: long enough to be killed meanwhile."""
+        answer = answer_by_task(request)
+        begins_late, ends_late = self._chance.random() < 0.25, self._chance.random() < 0.25
+        pauses = [Wait(self._chance.uniform(0.2, 1.0)) if is_late else None for is_late in (begins_late, ends_late)]
+        answer = msgspec.structs.replace(answer, steps=tuple(step for step in (pauses[0], *answer.steps, pauses[1]) if step is not None))
+        usage = answer.usage_or(request.input_tokens)
+        self.asked += 1
+        self.sent_usd += usage.input_tokens * INPUT_USD
+        self.answers_usd += usage.output_tokens * OUTPUT_USD
+        return answer
+
+    def require_at_most(self, usd: float) -> None:
+        assert self.sent_usd + self.answers_usd <= usd
+
+    def require_told(self, told: dict[str, Any]) -> None:
+        assert told["cost_usd"] >= self.sent_usd, "what was sent does not count"
+        assert told["is_cost_least"] or told["cost_usd"] >= self.sent_usd + self.answers_usd
+
+
+def _status(place: Place) -> dict[str, Any]:
+    return json.loads(place.run("fleet", "status", "tasks", "--output-format", "json").out)
 
 
 def _spent(path: Path) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.fleet.limiter import BLOCK_REQUESTS, LEASE_S, Ask, Known, LocalLimiter, RefusalNews, SpendingNews
+import pytest
+
+from dragoman.fleet.limiter import BLOCK_REQUESTS, LEASE_S, Ask, HolderSpending, Known, LocalLimiter, RefusalNews, SpendingNews
 
 MODEL = "anthropic/x"
 
@@ -105,7 +107,7 @@ def test_a_lost_limiter_learns_back_what_it_knew() -> None:
     known = limiter.lease(ask()).known
     assert known.held_s == 3.0
     anew = LocalLimiter(clock=clock)
-    lease = anew.lease(ask(known=known, usd=0.5))
+    lease = anew.lease(ask(known=known, spending=HolderSpending(0.5)))
     assert lease.requests == 0
     assert lease.after_s == 3.0
     assert anew.spent_usd == 0.5
@@ -120,10 +122,10 @@ def test_no_wait_is_longer_than_a_lease_is_good_for() -> None:
 
 def test_a_budget_is_leased_request_by_request_and_ends() -> None:
     limiter = LocalLimiter(budget_usd=1.0, spent_usd=0.4, clock=Time())
-    assert limiter.lease(ask("a", usd=0.1)).requests == 1
-    assert limiter.lease(ask("b", usd=0.4)).requests == 1
+    assert limiter.lease(ask("a", spending=HolderSpending(0.1))).requests == 1
+    assert limiter.lease(ask("b", spending=HolderSpending(0.4))).requests == 1
     assert not limiter.is_spent
-    assert limiter.lease(ask("a", usd=0.2)).is_spent
+    assert limiter.lease(ask("a", spending=HolderSpending(0.2))).is_spent
     limiter.end("a", 0.2)
     assert limiter.is_spent
     assert abs(limiter.spent_usd - 1.0) < 1e-9
@@ -132,12 +134,38 @@ def test_a_budget_is_leased_request_by_request_and_ends() -> None:
 def test_what_was_answered_counts_before_its_worker_asks_again() -> None:
     """Its check may take an hour, and there may be nothing more to ask."""
     limiter = LocalLimiter(budget_usd=1.0, clock=Time())
-    limiter.lease(ask("a", usd=0.1))
-    limiter.spent(SpendingNews("a", 1.0))
+    limiter.lease(ask("a", spending=HolderSpending(0.1)))
+    limiter.spent(SpendingNews("a", HolderSpending(1.0)))
     assert limiter.lease(ask("b")).is_spent
     limiter.end("a", 1.0)
-    limiter.spent(SpendingNews("a", 1.0))  # it came late
+    limiter.spent(SpendingNews("a", HolderSpending(1.0)))  # it came late
     assert limiter.spent_usd == 1.0
+
+
+def test_where_what_is_in_flight_may_use_the_budget_up_others_wait_until_it_is_known() -> None:
+    """Ten workers with a dollar each in flight went over a budget of a dollar by nine."""
+    limiter = LocalLimiter(budget_usd=1.0, clock=Time())
+    assert limiter.lease(ask("a", next_usd=1.0)).requests == 1
+    waits = limiter.lease(ask("b", next_usd=1.0))
+    assert (waits.requests, waits.is_spent) == (0, False)
+    assert waits.after_s > 0
+    limiter.spent(SpendingNews("a", HolderSpending(1.0, 1.0, step=1)))
+    assert limiter.lease(ask("b", next_usd=1.0)).requests == 0
+    limiter.spent(SpendingNews("a", HolderSpending(0.25, 0.0, step=2)))  # as the service told
+    assert limiter.spent_usd == 0.25
+    assert limiter.lease(ask("b", next_usd=1.0)).requests == 1
+    limiter.end("b", 1.0)  # lost, and nobody knows better
+    assert limiter.lease(ask("c")).is_spent
+
+
+def test_what_comes_late_says_less_than_what_is_known() -> None:
+    """The supervisor of a cluster tells its limiter what it read half a second ago."""
+    limiter = LocalLimiter(clock=Time())
+    limiter.lease(ask("a", spending=HolderSpending(0.5, 0.5, step=3)))
+    limiter.restate(0.1, {"a": HolderSpending(0.2, 0.2, step=1), "b": HolderSpending(0.3, step=4)})
+    assert limiter.spent_usd == pytest.approx(0.9)
+    limiter.restate(0.1, {"a": HolderSpending(0.4, step=5)})
+    assert limiter.spent_usd == pytest.approx(0.5)
 
 
 def test_what_the_worker_knows_of_an_old_service_does_not_slow_another() -> None:

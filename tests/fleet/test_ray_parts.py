@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from dragoman.fleet.folder import Lock, make_fleet
-from dragoman.fleet.limiter import Ask, Lease, LocalLimiter
+from dragoman.fleet.limiter import Ask, HolderSpending, Lease, LocalLimiter
 from dragoman.fleet.placement import AttemptOrder
 from dragoman.fleet.ray_node import SharedLimiter
 from dragoman.fleet.ray_placement import RayPlacement, WorkerResources, require_answer
@@ -64,7 +64,7 @@ def test_nothing_of_it_lands_outside(tmp_path: Path, name: str) -> None:
 
 
 def ask(limiter: SharedLimiter, holder: str, usd: float = 0.0) -> Lease:
-    asked = msgspec.json.encode(Ask(holder, "anthropic/m", usd=usd))
+    asked = msgspec.json.encode(Ask(holder, "anthropic/m", spending=HolderSpending(usd)))
     return msgspec.json.decode(asyncio.run(limiter.ask(asked)), type=Lease)
 
 
@@ -78,7 +78,7 @@ def test_an_attempt_that_was_given_up_may_send_nothing_more() -> None:
 
 def test_a_limiter_that_was_lost_learns_what_was_spent_from_the_supervisor_and_from_leases() -> None:
     limiter = SharedLimiter(1.0)
-    asyncio.run(limiter.sync(0.4, {"a.1.1": 0.3}, []))
+    asyncio.run(limiter.sync(0.4, {"a.1.1": HolderSpending(0.3)}, []))
     assert ask(limiter, "b.1.1", usd=0.2).requests > 0
     assert ask(limiter, "a.1.1", usd=0.5).is_spent, "0.4 ended, 0.2 and 0.5 under way"
 
@@ -93,7 +93,7 @@ def test_what_nodes_tell_counts_before_anybody_asks_again() -> None:
 def test_what_was_under_way_is_known_until_the_supervisor_says_that_it_has_ended() -> None:
     limiter = SharedLimiter(None)
     asyncio.run(limiter.note("a.1.1", "/out", b'{"requests":1}'))
-    assert asyncio.run(limiter.sync(0.0, {"a.1.1": 0.0}, [])) == {"a.1.1": ("/out", b'{"requests":1}')}
+    assert asyncio.run(limiter.sync(0.0, {"a.1.1": HolderSpending()}, [])) == {"a.1.1": ("/out", b'{"requests":1}')}
     assert asyncio.run(limiter.sync(0.1, {}, [])) == {}
     assert asyncio.run(limiter.all_spent()) == {}
 

@@ -67,12 +67,16 @@ def test_the_status_of_a_fleet_says_what_runs_and_what_waits_and_afterwards_how_
     write_tasks(place, [task("one"), task("two")])
     process = place.start("fleet", "run", "tasks.jsonl", "--model", MODEL, "--workers", "1")
     service.expect(2)
-    spent_usd = json.loads(place.run("fleet", "status", "tasks", "--output-format", "json").out)["cost_usd"]
-    assert spent_usd > 0
+    told = json.loads(place.run("fleet", "status", "tasks", "--output-format", "json").out)
+    spent_usd, estimated_usd = told["cost_usd"], told["estimated_usd"]
+    assert 0 < estimated_usd < spent_usd, "one request was answered, and one is under way"
+    assert told["is_cost_least"]
+    assert told["requests"] == 2
     shown = place.run("fleet", "status", "tasks").out.splitlines()
     assert shown == [
-        f"running  one  ${spent_usd:.4f}",
-        f"running 1, waiting 1 (all: 2); ${spent_usd:.4f}, of it $0.0000 for starts that were lost",
+        f"running  one  at least ${spent_usd:.4f}",
+        f"running 1, waiting 1 (all: 2); at least ${spent_usd:.4f}, of it $0.0000 for starts that were lost",
+        f"${estimated_usd:.4f} of it is an estimate, for requests that were sent and whose cost the service has not told",
     ]
     assert place.run("fleet", "status").out.startswith("tasks: running 1, waiting 1 (all: 2)")
     assert place.run("fleet", "show", "tasks", "two").out.startswith("two #1: waiting")
@@ -80,7 +84,8 @@ def test_the_status_of_a_fleet_says_what_runs_and_what_waits_and_afterwards_how_
     process.communicate(timeout=60)
     shown = place.run("fleet", "status", "tasks").out.splitlines()
     assert shown[0].startswith("cancelled 2 (all: 2)")
-    assert shown[1:] == ["stopped. Go on with: dragoman fleet resume tasks"]
+    assert f"at least ${spent_usd:.4f}, of it ${spent_usd:.4f} for starts that were lost" in shown[0]
+    assert shown[2:] == ["stopped. Go on with: dragoman fleet resume tasks"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

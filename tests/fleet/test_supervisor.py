@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.fleet import ending, placement
@@ -20,6 +21,8 @@ from dragoman.fleet.folder import Fleet, Lock, make_fleet
 from dragoman.fleet.journal import EpochEnded, EpochStarted, FleetJournal, replay
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.placement import AttemptOrder, LocalPool
+from dragoman.fleet.report import sums
+from dragoman.fleet.result import AttemptSpending
 from dragoman.fleet.supervisor import MOST_FAILURES, FleetSupervisor
 from dragoman.fleet.task import Task, TaskLimits
 
@@ -44,7 +47,7 @@ def new_fleet(folder: Path, tasks: Iterable[Task]) -> Fleet:
     return make_fleet(str(folder / "fleet"), tasks, Lock(id=os.urandom(6).hex(), version="", tasks=0, tasks_sha256="", scratch=str(folder)))
 
 
-def supervise(fleet: Fleet, worker: str) -> tuple[FleetSupervisor, Silent]:
+def supervise(fleet: Fleet, worker: str, when_open: Callable[[], object] = lambda: None) -> tuple[FleetSupervisor, Silent]:
     """Carry it out, or go on with it, without a pause before another start."""
     watcher = Silent()
 
@@ -54,6 +57,7 @@ def supervise(fleet: Fleet, worker: str) -> tuple[FleetSupervisor, Silent]:
         supervisor = FleetSupervisor(fleet, pool, LocalLimiter(), journal, watcher)
         supervisor._retry_delay_s = lambda failures: 0.0
         await pool.open()
+        when_open()
         supervisor.recover()
         await supervisor.run()
         journal.close()
@@ -165,3 +169,44 @@ def test_what_is_under_way_is_ended_before_its_copy_is_removed(tmp_path: Path) -
         left.wait(60)
     assert ended.is_done
     assert watcher.states == ["again", "done"]
+
+
+def test_a_result_that_is_written_when_the_copy_is_gone_counts_for_nothing(tmp_path: Path) -> None:
+    """What is under way may not be found at once, as a process that is just being started: its result is refused then, not raced with."""
+    fleet = new_fleet(tmp_path, [Task("one", "p")])
+    journal = FleetJournal(fleet.folder)
+    journal.write_now([EpochStarted(0, 1, 1)])
+    journal.close()
+    out = fleet.make_epoch(fleet.task(0), 1, 1)
+    copy = tmp_path / "scratch" / "one-1-1" / "work"
+    copy.mkdir(parents=True)
+    (copy / "file").write_text("")
+    told = json.dumps({"task": "one", "outcome": "failed", "reason": "its files had vanished"})
+    script = f"while test -e {copy}/file; do sleep 0.01; done; echo '{told}' > {out}/made; ln {out}/made {out}/result.json"
+    with subprocess.Popen(["/bin/sh", "-c", script], env={"PATH": os.environ["PATH"]}, stderr=subprocess.DEVNULL) as unseen:
+        ended, watcher = supervise(fleet, PASSES, lambda: unseen.wait(60) if not copy.exists() else None)
+        unseen.wait(60)
+    assert (tmp_path / "fleet" / "tasks" / "one" / "1" / "epoch-1" / "made").exists(), "it came to its end"
+    assert ended.is_done
+    assert watcher.states == ["again", "done"]
+    result = fleet.result(fleet.task(0), 1)
+    assert result is not None
+    assert result.outcome == "passed"
+
+
+def test_a_start_that_is_not_known_to_have_ended_counts_with_what_was_in_flight(tmp_path: Path) -> None:
+    """Its supervisor was killed with it: a resume counts it, and so does the status, by the same figure."""
+    fleet = new_fleet(tmp_path, [Task("one", "p")])
+    journal = FleetJournal(fleet.folder)
+    journal.write_now([EpochStarted(0, 1, 1)])
+    journal.close()
+    out = Path(fleet.make_epoch(fleet.task(0), 1, 1))
+    (out / "spent.jsonl").write_bytes(
+        msgspec.json.encode(AttemptSpending(requests=2, usd=0.75, estimated_usd=0.5, in_flight_usd=0.5, under_way=1, is_least=True))
+    )
+    ended, _ = supervise(fleet, PASSES)
+    assert ended._limiter.spent_usd == 0.75
+    total = sums(fleet)
+    assert (total.usd, total.lost_usd, total.estimated_usd, total.is_cost_least, total.requests) == (0.75, 0.75, 0.5, True, 2)
+    again, _ = supervise(fleet, PASSES)
+    assert again._limiter.spent_usd == 0.75

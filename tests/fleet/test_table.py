@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from terminals import tmux
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed: make system-parts")
 
 REDRAWN = 3
-WORDS = {"en": ("$0.0000 spent", "and 4 more", "cancelled"), "zh": ("已花费 $0.0000", "另有 4 个", "已取消")}
+WORDS = {"en": (r"\$(0\.\d+) spent", "and 4 more", "cancelled"), "zh": (r"已花费 \$(0\.\d+)", "另有 4 个", "已取消")}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -36,7 +37,8 @@ def test_the_table_fits_a_low_terminal_and_one_that_is_made_narrower(place: Plac
                 while (shown := pane.screen()) == before and time.monotonic() < until:
                     time.sleep(0.05)
             assert shown.count("0/6") == 1, shown
-            assert shown.count(spent) == 1, shown
+            [usd] = re.findall(spent, shown)
+            assert float(usd) > 0, "what was sent counts, before anybody has answered"
             assert "t0 " in shown
         pane.keys("C-c")
         pane.expect("exit code 130")
@@ -49,6 +51,6 @@ def test_a_long_name_pushes_no_cost_out_of_the_table(place: Place, serve: Callab
     with tmux(place, "fleet", "run", "tasks.jsonl", "--model", MODEL, model="", size=(12, 60)) as pane:
         service.expect(2)
         shown = pane.expect("t1-long")
-        assert [line[-9:] for line in shown.splitlines() if line.startswith("  t")] == ["  $0.0000"] * 2
+        assert len([line for line in shown.splitlines() if re.search(r"^  t.*  \$0\.\d{4}$", line)]) == 2
         pane.keys("C-c")
         pane.expect("exit code 130")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dragoman.fleet.result import State
 from dragoman.words import say
 
+LEAST_SHOWN_USD = 0.00005
+"""Less is shown as nothing."""
 _WORDS: dict[State, str] = {
     "passed": "fleet.outcome_passed",
     "failed": "fleet.outcome_failed",
@@ -23,6 +25,11 @@ def outcome_word(name: State) -> str:
 
 def dollars(usd: float | None) -> str:
     return "$?" if usd is None else f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
+
+
+def cost_text(usd: float | None, *, is_least: bool) -> str:
+    """The same, and whether it may be more."""
+    return f"{say('fleet.at_least') if is_least else ''}{dollars(usd)}"
 
 
 def duration(seconds: float) -> str:

@@ -13,6 +13,10 @@ from typing import Protocol
 
 import msgspec
 
+SAME_USD = 1e-9
+"""Sums of dollars that differ by less are equal: they were added up in another order."""
+WAIT_FOR_ANSWERS_S = 0.2
+"""How soon somebody asks again where what is in flight may use the budget up."""
 BLOCK_REQUESTS = 8
 """Most requests of one lease."""
 LEASE_S = 5.0
@@ -34,6 +38,16 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
     """How long nothing may be sent from now on."""
 
 
+class HolderSpending(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an attempt under way has spent, with an estimate of what its service has not told."""
+
+    usd: float = 0.0
+    in_flight_usd: float = 0.0
+    """The part of it that is for requests which were sent and have not ended: it may still change."""
+    step: int = 0
+    """Grows with each change. What comes late says less than what is known."""
+
+
 class Ask(msgspec.Struct, frozen=True, omit_defaults=True, tag="ask"):
     """A worker's question: may I send?"""
 
@@ -43,8 +57,10 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, tag="ask"):
     """The service and the model: services limit models one by one."""
     tokens: int = 0
     """About how many the next request has."""
-    usd: float = 0.0
-    """What this epoch has spent so far."""
+    spending: HolderSpending = HolderSpending()
+    """Of this epoch so far."""
+    next_usd: float = 0.0
+    """About what the next request costs."""
     known: Known = Known()
     per_minute: int = 0
     """What the configuration says the service takes; 0: it says nothing."""
@@ -60,10 +76,10 @@ class RefusalNews(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"
 
 
 class SpendingNews(msgspec.Struct, frozen=True, tag="spent"):
-    """A worker's news: a request was answered, and so much is spent by now. Its next question may come late, or never."""
+    """A worker's news: a request was sent, or has ended. Its next question may come late, or never."""
 
     holder: str
-    usd: float
+    spending: HolderSpending
 
 
 class Lease(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,23 +129,24 @@ class LocalLimiter:
         """`spent_usd`: by attempts that have ended."""
         self.budget_usd = budget_usd
         self._ended_usd = spent_usd
-        self._spending: dict[str, float] = {}
+        self._spending: dict[str, HolderSpending] = {}
         self._clock = clock
         self._lanes: dict[str, _ServiceRate] = {}
         self.refusals = 0
 
     @property
     def spent_usd(self) -> float:
-        """By attempts that have ended, and by those under way as far as they have said."""
-        return self._ended_usd + sum(self._spending.values())
+        """By attempts that have ended, and by those under way, with what is in flight."""
+        return self._ended_usd + sum(each.usd for each in self._spending.values())
 
     def spending(self, holder: str) -> float:
-        """What an attempt under way has spent, as far as it has said."""
-        return self._spending.get(holder, 0.0)
+        """What an attempt under way has spent, with what is in flight."""
+        return self._spending.get(holder, HolderSpending()).usd
 
     @property
     def is_spent(self) -> bool:
-        return self.budget_usd is not None and self.spent_usd >= self.budget_usd
+        """Whether the budget is used up, whatever comes of what is in flight."""
+        return is_used_up(self.budget_usd, self.spent_usd - sum(each.in_flight_usd for each in self._spending.values()))
 
     def end(self, holder: str, usd: float) -> None:
         """An attempt has ended, and has spent this."""
@@ -139,25 +156,34 @@ class LocalLimiter:
             lane.holders.pop(holder, None)
 
     def spent(self, news: SpendingNews) -> None:
-        """A request of somebody who is under way was answered."""
-        if (before := self._spending.get(news.holder)) is not None:
-            self._spending[news.holder] = max(news.usd, before)
+        """Somebody who is under way has sent a request, or got an answer."""
+        if news.holder in self._spending:
+            self._learn(news.holder, news.spending)
 
-    def restate(self, ended_usd: float, live: Mapping[str, float]) -> None:
-        """Take over what another limiter knows, as a part of it: what has ended, and who is under way and has spent at least so much."""
+    def restate(self, ended_usd: float, live: Mapping[str, HolderSpending]) -> None:
+        """Take over what another limiter knows, as a part of it: what has ended, and who is under way and had spent how much."""
         self._ended_usd = ended_usd
-        self._spending = {holder: max(usd, self._spending.get(holder, 0.0)) for holder, usd in live.items()}
+        known = self._spending
+        self._spending = {
+            holder: known[holder] if holder in known and known[holder].step >= told.step else told for holder, told in live.items()
+        }
+
+    def _learn(self, holder: str, spending: HolderSpending) -> None:
+        if spending.step >= self._spending.get(holder, HolderSpending()).step:
+            self._spending[holder] = spending
 
     @property
     def ended_usd(self) -> float:
         return self._ended_usd
 
     def lease(self, ask: Ask) -> Lease:
-        self._spending[ask.holder] = max(ask.usd, self._spending.get(ask.holder, 0.0))
+        self._learn(ask.holder, ask.spending)
         if self.is_spent:
             return Lease(is_spent=True)
         lane, now_s = self._learned(ask), self._clock()
         lane.holders[ask.holder] = now_s
+        if is_used_up(self.budget_usd, self.spent_usd):
+            return self._later(lane, WAIT_FOR_ANSWERS_S)
         if lane.held_until_s > now_s:
             return self._later(lane, lane.held_until_s - now_s)
         self._grow(lane, ask)
@@ -169,7 +195,13 @@ class LocalLimiter:
             requests / lane.per_s if lane.per_s else 0.0, ask.tokens / lane.tokens_per_s if lane.tokens_per_s else 0.0
         )
         self._count(lane, requests)
+        self._count_next(ask)
         return Lease(requests, start_s - now_s, LEASE_S, self._known(lane))
+
+    def _count_next(self, ask: Ask) -> None:
+        """What is leased counts before its worker says that it has sent it: others ask meanwhile."""
+        now = self._spending[ask.holder]
+        self._spending[ask.holder] = HolderSpending(now.usd + ask.next_usd, now.in_flight_usd + ask.next_usd, now.step)
 
     def refuse(self, refused: RefusalNews) -> None:
         """The service said 429. Refusals of one moment count once."""
@@ -240,3 +272,8 @@ class LocalLimiter:
             old = [holder for holder, asked_s in lane.holders.items() if now_s - asked_s > 6 * WINDOW_S]
             for holder in old:
                 del lane.holders[holder]
+
+
+def is_used_up(budget_usd: float | None, spent_usd: float) -> bool:
+    """Whether a budget has nothing left."""
+    return budget_usd is not None and spent_usd >= budget_usd - SAME_USD

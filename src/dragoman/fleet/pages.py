@@ -15,9 +15,10 @@ from dragoman.base.atomic import replace_file, write_aside
 from dragoman.base.private import make_directory, write_whole
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.wrapping import columns_of, lay_out
-from dragoman.fleet.figures import dollars, duration, outcome_word
+from dragoman.fleet.figures import cost_text, duration, outcome_word
 from dragoman.fleet.folder import FLEETS, LOCK_FILE, Fleet, fleet_folder, open_fleet
-from dragoman.fleet.journal import has_supervisor
+from dragoman.fleet.journal import has_supervisor, last_budget
+from dragoman.fleet.limiter import is_used_up
 from dragoman.fleet.report import AttemptRow, rows, summary_lines, sums, write_results
 from dragoman.fleet.task import folder_of
 from dragoman.values.errors import DragomanError, InputError
@@ -41,16 +42,19 @@ def status(options: Options) -> int:
         return print_out("".join(f"{line}\n" for line in _all_fleets(directory)))
     fleet = open_fleet(folder_of_fleet(options))
     is_under_way = has_supervisor(fleet.folder)
-    total = sums(fleet, is_under_way=is_under_way)
+    total, budget_usd = sums(fleet, is_under_way=is_under_way), last_budget(fleet.folder)
     if options.output_format == "json":
         data = {"name": fleet.name, "attempts": total.attempts, "outcomes": dict(total.outcomes)}
-        data |= {"cost_usd": total.usd, "lost_usd": total.lost_usd, "requests": total.requests, "seconds": total.seconds}
+        data |= {"cost_usd": total.usd, "lost_usd": total.lost_usd, "estimated_usd": total.estimated_usd}
+        data |= {"is_cost_least": total.is_cost_least, "budget_usd": budget_usd, "is_budget_spent": is_used_up(budget_usd, total.usd)}
+        data |= {"requests": total.requests, "seconds": total.seconds}
         return print_out(jsontext.dumps(data) + "\n")
     found = rows(fleet, is_under_way=is_under_way)
     lines = [_row_line(fleet, row) for row in found if row.state not in ("passed", "cancelled", "waiting")]
     lines += summary_lines(fleet, total)
     if total.outcomes["cancelled"]:
-        lines.append(say("fleet.stopped", name=fleet.name))
+        key = "fleet.stopped_by_budget" if is_used_up(budget_usd, total.usd) else "fleet.stopped"
+        lines.append(say(key, name=fleet.name))
     return print_out(lay_out("\n".join(lines) + "\n", columns_of(sys.stdout)))
 
 
@@ -69,7 +73,11 @@ def _all_fleets(directory: str) -> list[str]:
 def _row_line(fleet: Fleet, row: AttemptRow) -> str:
     result = row.result
     name = one_line(result.task, 60) if fleet.lock.attempts == 1 else f"{one_line(result.task, 60)} #{result.attempt}"
-    return f"{outcome_word(row.state)}  {name}  {dollars(row.usd)}  {one_line(result.reason, 200)}".rstrip()
+    return f"{outcome_word(row.state)}  {name}  {_cost(row)}  {one_line(result.reason, 200)}".rstrip()
+
+
+def _cost(row: AttemptRow) -> str:
+    return cost_text(row.cost.usd, is_least=row.cost.is_least)
 
 
 def show(options: Options) -> int:
@@ -81,7 +89,7 @@ def show(options: Options) -> int:
     if not found:
         raise InputError(say("fleet.no_such_task", id=one_line(options.words[2], 60)))
     if options.output_format == "json":
-        fields = [{"outcome": row.state, "epochs": row.epochs, "lost_usd": row.lost_usd} for row in found]
+        fields = [{"outcome": row.state, **row.as_json} for row in found]
         data = [msgspec.to_builtins(row.result, enc_hook=str) | more for row, more in zip(found, fields, strict=True)]
         return print_out(jsontext.dumps(data) + "\n")
     return print_out("\n".join(line for row in found for line in _shown(fleet, row)) + "\n")
@@ -95,7 +103,7 @@ def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
         requests=result.requests,
         input=result.tokens.input,
         output=result.tokens.output,
-        usd=dollars(row.usd),
+        usd=_cost(row),
         starts=row.epochs,
     )
     lines = [

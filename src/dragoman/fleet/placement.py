@@ -81,6 +81,11 @@ class Placement(Protocol):
         """Get ready. Raises InputError where that is not possible."""
         ...
 
+    async def clear(self) -> None:
+        """Remove what workers of an earlier supervisor left. Whatever they were at has its result by then: a check whose files vanish while
+        it runs would be a wrong answer."""
+        ...
+
     async def run(self, order: AttemptOrder) -> WorkerEnd:
         """Start a worker, and return when nothing of it is left. If this is cancelled, it is ended first: TERM, a grace, KILL.
 
@@ -118,8 +123,9 @@ class LocalPool:
         self._mark = mark
         self._program = tuple(program) or (sys.executable, "-m", "dragoman")
 
-    async def open(self) -> None:
-        """Remove what workers of an earlier supervisor left."""
+    async def open(self) -> None: ...
+
+    async def clear(self) -> None:
         await asyncio.to_thread(self._remove_left)
 
     async def run(self, order: AttemptOrder) -> WorkerEnd:
@@ -145,7 +151,7 @@ class LocalPool:
 
     def _remove_left(self) -> None:
         left = [name for name in os.listdir(self._scratch) if os.path.isdir(os.path.join(self._scratch, name)) and name != SOURCES]
-        if left:  # a check whose files vanish while it runs would be a wrong answer
+        if left:
             end_processes(None, self._mark)
         for name in left:
             remove_place(self._scratch, name)

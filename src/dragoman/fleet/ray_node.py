@@ -19,7 +19,7 @@ from dragoman import __version__
 from dragoman.base.found_files import read_found
 from dragoman.base.places import find_places
 from dragoman.base.private import make_directory
-from dragoman.fleet.limiter import Ask, Lease, LocalLimiter, RefusalNews, SpendingNews
+from dragoman.fleet.limiter import Ask, HolderSpending, Lease, LocalLimiter, RefusalNews, SpendingNews
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
 from dragoman.fleet.placement import LOG_FILE, AttemptOrder, LocalPool
 from dragoman.fleet.ray_tree import unpack_tree
@@ -222,9 +222,9 @@ class SharedLimiter:
     async def note(self, holder: str, out: str, line: bytes) -> None:
         self._spent[holder] = (out, line)
         with suppress(msgspec.MsgspecError):
-            self._limiter.spent(SpendingNews(holder, msgspec.json.decode(line, type=AttemptSpending).usd or 0.0))
+            self._limiter.spent(SpendingNews(holder, msgspec.json.decode(line, type=AttemptSpending).as_spending))
 
-    async def sync(self, ended_usd: float, live: dict[str, float], gone: list[str]) -> dict[str, tuple[str, bytes]]:
+    async def sync(self, ended_usd: float, live: dict[str, HolderSpending], gone: list[str]) -> dict[str, tuple[str, bytes]]:
         """Take over what the supervisor knows: what has ended, who is under way and has spent how much, who was given up. Returns what
         is known here of those under way."""
         if self._ending is not None:

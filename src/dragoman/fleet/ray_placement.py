@@ -28,7 +28,7 @@ from dragoman.base.private import write_whole
 from dragoman.base.text import one_line
 from dragoman.fleet.ending import GRACE_S, HANGING_S
 from dragoman.fleet.folder import Fleet
-from dragoman.fleet.limiter import LocalLimiter
+from dragoman.fleet.limiter import HolderSpending, LocalLimiter
 from dragoman.fleet.placement import AttemptOrder, WorkerEnd
 from dragoman.fleet.ray_node import RayOrder, SharedLimiter, carry_out, clean_up, node_facts
 from dragoman.fleet.ray_tree import digest_of, pack_tree
@@ -216,12 +216,15 @@ class RayPlacement:
                 self._count_room()
 
     async def _sync(self) -> None:
-        live = {holder: read_spent(out).usd or 0.0 for holder, out in self._live.items()}
+        live = self._spending()
         spent = await self._actor.sync.remote(self._limiter.ended_usd, live, self._gone)
         for holder, (_, line) in spent.items():
             if (out := self._live.get(holder)) is not None:
                 self._write_spent(out, line)
-        self._limiter.restate(self._limiter.ended_usd, {holder: read_spent(out).usd or 0.0 for holder, out in self._live.items()})
+        self._limiter.restate(self._limiter.ended_usd, self._spending())
+
+    def _spending(self) -> dict[str, HolderSpending]:
+        return {holder: read_spent(out).as_spending for holder, out in self._live.items()}
 
     def _write_spent(self, out: str, line: bytes) -> None:
         """Note what an attempt has spent, as a worker of this machine does itself."""
@@ -233,6 +236,8 @@ class RayPlacement:
                 _append(os.path.join(out, SPENT_FILE), line + b"\n")
 
     # --- attempts
+
+    async def clear(self) -> None: ...  # nodes remove it themselves
 
     async def run(self, order: AttemptOrder) -> WorkerEnd:
         try:

@@ -6,14 +6,16 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from math import comb
+from typing import Any
 
 import msgspec
 
 from dragoman.base.atomic import write_aside
 from dragoman.base.private import write_whole
-from dragoman.fleet.figures import dollars, outcome_word
+from dragoman.fleet.costs import StartCost, cost_of_start
+from dragoman.fleet.figures import LEAST_SHOWN_USD, cost_text, dollars, outcome_word
 from dragoman.fleet.folder import RESULTS_FILE, Fleet
-from dragoman.fleet.result import LOST, STATES, AttemptResult, State, read_late_results, read_result, read_spent
+from dragoman.fleet.result import STATES, AttemptResult, State, read_result
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
@@ -26,13 +28,15 @@ class AttemptRow(msgspec.Struct, frozen=True):
     lost_usd: float | None
     """Of starts whose results were not accepted."""
     state: State
-    running_usd: float | None = 0.0
-    """Of a start that is under way."""
+    cost: StartCost
+    """Of all starts together."""
 
     @property
-    def usd(self) -> float | None:
-        parts = (self.lost_usd, self.running_usd, self.result.cost_usd)
-        return None if None in parts else sum(each or 0.0 for each in parts)
+    def as_json(self) -> dict[str, Any]:
+        """What stands beside the fields of the result. Whether the cost is the least, and how much of it is estimated, is said of all
+        starts together."""
+        told = {"epochs": self.epochs, "lost_usd": self.lost_usd, "is_cost_least": self.cost.is_least}
+        return {**told, "estimated_usd": self.cost.estimated_usd}
 
 
 def rows(fleet: Fleet, *, is_under_way: bool = False) -> Iterator[AttemptRow]:
@@ -47,11 +51,15 @@ def _row(fleet: Fleet, task: Task, attempt: int, *, is_under_way: bool) -> Attem
     epochs = _epochs(fleet.attempt_folder(task, attempt))
     is_open = is_under_way and accepted is None
     is_running = is_open and bool(epochs) and read_result(epochs[-1][1]) is None
-    running = read_spent(epochs[-1][1]).usd if is_running else 0.0
-    lost: float | None = 0.0
-    for epoch, folder in epochs[:-1] if is_running else epochs:
-        for usd in _costs(folder, is_accepted=accepted is not None and accepted.epoch == epoch):
-            lost = None if usd is None or lost is None else lost + usd
+    lost, total = StartCost(), StartCost()
+    for epoch, folder in epochs:
+        cost = cost_of_start(folder)
+        total += cost
+        if accepted is not None and epoch == accepted.epoch:
+            beside = None if cost.usd is None or accepted.cost_usd is None else max(cost.usd - accepted.cost_usd, 0.0)
+            lost += StartCost(beside)
+        elif not (is_running and folder == epochs[-1][1]):
+            lost += cost
     blank = AttemptResult(
         task=task.id,
         task_hash=task.hash,
@@ -62,7 +70,7 @@ def _row(fleet: Fleet, task: Task, attempt: int, *, is_under_way: bool) -> Attem
         cost_usd=0.0,
     )
     result = accepted or blank
-    return AttemptRow(result, len(epochs), lost, "running" if is_running else "waiting" if is_open else result.outcome, running)
+    return AttemptRow(result, len(epochs), lost.usd, "running" if is_running else "waiting" if is_open else result.outcome, total)
 
 
 def _epochs(folder: str) -> list[tuple[int, str]]:
@@ -73,19 +81,6 @@ def _epochs(folder: str) -> list[tuple[int, str]]:
     return sorted((int(name[6:]), os.path.join(folder, name)) for name in names if name[6:].isdigit())
 
 
-def _costs(folder: str, *, is_accepted: bool) -> Iterator[float | None]:
-    """What the start in this folder has cost beside an accepted result."""
-    result = read_result(folder)
-    late = [each.cost_usd for each in read_late_results(folder)]
-    if result is None or not is_accepted:
-        known = [read_spent(folder).usd, result.cost_usd if result is not None else 0.0, *late]
-        yield None if None in known else max(each or 0.0 for each in known)
-    elif result.error_type.startswith(LOST):  # what was known of a worker that has come back
-        yield None if None in late else max([(each or 0.0) - (result.cost_usd or 0.0) for each in late], default=0.0)
-    else:
-        yield from late
-
-
 def write_results(fleet: Fleet) -> None:
     """Write `results.jsonl`, whole or not at all: a line for each attempt."""
     with write_aside(os.path.join(fleet.folder, RESULTS_FILE)) as descriptor:
@@ -93,7 +88,7 @@ def write_results(fleet: Fleet) -> None:
             data = msgspec.to_builtins(row.result, enc_hook=str)
             for name in ("diff", "answer"):
                 data.pop(name)
-            write_whole(descriptor, msgspec.json.encode({**data, "epochs": row.epochs, "lost_usd": row.lost_usd}, enc_hook=str) + b"\n")
+            write_whole(descriptor, msgspec.json.encode({**data, **row.as_json}, enc_hook=str) + b"\n")
 
 
 def pass_at(k: int, fleet: Fleet) -> float:
@@ -116,6 +111,8 @@ class Sums(msgspec.Struct):
     outcomes: Counter[State] = msgspec.field(default_factory=Counter)
     usd: float = 0.0
     lost_usd: float = 0.0
+    estimated_usd: float = 0.0
+    """The part of `usd` that no service has told."""
     is_cost_least: bool = False
     seconds: float = 0.0
     requests: int = 0
@@ -126,19 +123,22 @@ def sums(fleet: Fleet, *, is_under_way: bool = False) -> Sums:
     for row in rows(fleet, is_under_way=is_under_way):
         total.attempts += 1
         total.outcomes[row.state] += 1
-        total.usd += row.usd or 0.0
+        total.usd += row.cost.usd or 0.0
         total.lost_usd += row.lost_usd or 0.0
-        total.is_cost_least = total.is_cost_least or row.usd is None or row.result.is_cost_least
+        total.estimated_usd += row.cost.estimated_usd
+        total.is_cost_least = total.is_cost_least or row.cost.usd is None or row.cost.is_least
         total.seconds += row.result.seconds
-        total.requests += row.result.requests
+        total.requests += row.cost.requests
     return total
 
 
 def summary_lines(fleet: Fleet, total: Sums) -> list[str]:
     """The sums in words, with pass@k where there were several attempts."""
     counts = ", ".join(f"{outcome_word(name)} {total.outcomes[name]}" for name in STATES if total.outcomes[name])
-    least = say("fleet.at_least") if total.is_cost_least else ""
-    lines = [say("fleet.summary", counts=counts, all=total.attempts, usd=f"{least}{dollars(total.usd)}", wasted=dollars(total.lost_usd))]
+    usd = cost_text(total.usd, is_least=total.is_cost_least)
+    lines = [say("fleet.summary", counts=counts, all=total.attempts, usd=usd, wasted=dollars(total.lost_usd))]
+    if total.estimated_usd >= LEAST_SHOWN_USD:
+        lines.append(say("fleet.estimated", usd=dollars(total.estimated_usd)))
     attempts = fleet.lock.attempts
     if attempts > 1:
         figures = ", ".join(f"pass@{k} {100 * pass_at(k, fleet):.1f} %" for k in sorted({1, attempts}))

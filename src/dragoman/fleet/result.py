@@ -10,12 +10,16 @@ import msgspec
 from dragoman.base.atomic import write_aside
 from dragoman.base.found_files import read_found
 from dragoman.base.private import write_whole
+from dragoman.fleet.limiter import HolderSpending
 
 RESULT_FILE = "result.json"
 SPENT_FILE = "spent.jsonl"
 LATE = "late-"
 LOST = "WorkerLost"
 """The class of error of a worker that left no result; the signal follows."""
+PLACE_LOST = "MachineLost"
+INTERRUPTED = "Interrupted"
+"""The supervisor was killed: no failure of the attempt."""
 TASK_FILE = "task.json"
 MOST_RESULT_BYTES = 64_000_000
 
@@ -70,6 +74,8 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     tokens: UsedTokens = UsedTokens()
     cost_usd: float | None = 0.0
     """None where prices are not known."""
+    estimated_usd: float = 0.0
+    """The part of it that no service has told: our estimate of requests that were sent and cut off."""
     is_cost_least: bool = False
     """Whether it may have cost more: an answer was cut off before the service had told everything."""
     seconds: float = 0.0
@@ -85,6 +91,11 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     def is_final(self) -> bool:
         """Whether it may be accepted; what was cancelled is run again by a resume."""
         return self.outcome != "cancelled"
+
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether a supervisor has written it in the place of a worker that left none."""
+        return self.error_type.startswith((LOST, PLACE_LOST, INTERRUPTED))
 
 
 def write_result(folder: str, result: AttemptResult) -> bool:
@@ -130,9 +141,23 @@ class AttemptSpending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     cache_read: int = 0
     output: int = 0
     usd: float | None = 0.0
+    """Of everything that was sent: as the service told it, and estimated where it has not. None where prices are not known."""
+    estimated_usd: float = 0.0
+    """The part of it that is estimated."""
+    in_flight_usd: float = 0.0
+    """The part of it that is for requests under way."""
     under_way: int = 0
     """Requests that were sent and not answered."""
+    is_least: bool = False
+    """Whether it may have cost more."""
     request_hash: str = ""
+    step: int = 0
+    """The how manieth line this is."""
+
+    @property
+    def as_spending(self) -> HolderSpending:
+        """As a limiter is told it."""
+        return HolderSpending(self.usd or 0.0, self.in_flight_usd, self.step)
 
 
 def read_spent(folder: str) -> AttemptSpending:

@@ -15,11 +15,23 @@ from collections.abc import Callable, Iterator
 from typing import Literal, Protocol
 
 from dragoman.base.processes import end_processes
+from dragoman.fleet.costs import cost_of_start
 from dragoman.fleet.folder import Fleet
 from dragoman.fleet.journal import BudgetSet, EpochEnded, EpochStarted, FleetJournal, Reopened, replay
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.placement import AttemptOrder, Placement, WorkerEnd
-from dragoman.fleet.result import LOST, AttemptResult, Outcome, UsedTokens, read_result, read_spent, write_result
+from dragoman.fleet.report import sums
+from dragoman.fleet.result import (
+    INTERRUPTED,
+    LOST,
+    PLACE_LOST,
+    AttemptResult,
+    Outcome,
+    UsedTokens,
+    read_result,
+    read_spent,
+    write_result,
+)
 from dragoman.fleet.task import Task
 from dragoman.words import say
 
@@ -27,9 +39,6 @@ SAME_FAILURES = 3
 """The same class of error at the same request, so often, is deterministic."""
 MOST_FAILURES = 10
 """So many failures of an attempt are enough, whatever they were."""
-PLACE_LOST = "MachineLost"
-INTERRUPTED = "Interrupted"
-"""The supervisor was killed: no failure of the attempt."""
 _WAITING, _RUNNING, _DONE = 0, 1, 2
 
 
@@ -66,7 +75,8 @@ class FleetSupervisor:
     # --- the past
 
     def recover(self) -> None:
-        """Take up what the journal tells. What was under way when the last supervisor died is ended, and its result taken if it has one."""
+        """Take up what the journal tells. What was under way when the last supervisor died is ended, and its result taken if it has one by
+        now: what comes from it later is none."""
         open_epochs, reopened = set[tuple[int, int]](), set[int]()
         for line in replay(self.fleet.folder):
             if isinstance(line, BudgetSet):
@@ -78,7 +88,6 @@ class FleetSupervisor:
                     open_epochs.add((slot, line.epoch))
                 case EpochEnded():
                     open_epochs.discard((slot, line.epoch))
-                    self._limiter.end("", line.usd or 0.0)
                     if line.is_accepted:
                         self._finish(slot)
                     elif line.failure:
@@ -87,18 +96,25 @@ class FleetSupervisor:
                     self._state[slot] = _WAITING
                     self._failures.pop(slot, None)
                     reopened.add(slot)
+        for slot, epoch in open_epochs:
+            task, attempt = self._task_and_attempt(slot)
+            self._close_epoch(task, attempt, epoch, self._interrupted(task, attempt, epoch))
         if open_epochs:
             end_processes(None, self.fleet.lock.id)
         for slot, epoch in sorted(open_epochs):
-            number, attempt = self.fleet.task_and_attempt(slot)
-            task = self.fleet.task(number)
-            lost = self._lost(task, attempt, epoch, INTERRUPTED, say("fleet.interrupted"))
+            task, attempt = self._task_and_attempt(slot)
+            lost = self._interrupted(task, attempt, epoch)
             self._journal.write_now([self._settle(slot, task, attempt, epoch, lost, is_interrupted=True)])
         for slot in reopened:
             if self._state[slot] == _WAITING:
                 number, attempt = self.fleet.task_and_attempt(slot)
                 self.fleet.reopen(self.fleet.task(number), attempt)
         self._find_results_again()
+        self._limiter.restate(sums(self.fleet).usd, {})
+
+    def _task_and_attempt(self, slot: int) -> tuple[Task, int]:
+        number, attempt = self.fleet.task_and_attempt(slot)
+        return self.fleet.task(number), attempt
 
     def _find_results_again(self) -> None:
         """A machine that lost its power may have kept the journal and not the names of files: an attempt without a result is not done."""
@@ -121,6 +137,7 @@ class FleetSupervisor:
 
     async def run(self) -> None:
         """Returns when everything is done, or nothing more is started and all that ran has ended."""
+        await self._placement.clear()
         self._fresh = (slot for slot in range(self.fleet.slots) if self._state[slot] == _WAITING)
         try:
             while True:
@@ -196,12 +213,9 @@ class FleetSupervisor:
 
     def _settle(self, slot: int, task: Task, attempt: int, epoch: int, lost: AttemptResult, *, is_interrupted: bool = False) -> EpochEnded:
         """What an epoch's end means for its attempt: accepted, tried again, or left for a resume. `lost`: its result if it has none."""
-        folder = self.fleet.epoch_folder(task, attempt, epoch)
-        result = read_result(folder)
-        if result is None:
-            write_result(folder, lost)
-            result = read_result(folder) or lost
-        self._limiter.end(f"{task.hash}.{attempt}.{epoch}", result.cost_usd or 0.0)
+        result = self._close_epoch(task, attempt, epoch, lost)
+        cost = cost_of_start(self.fleet.epoch_folder(task, attempt, epoch))
+        self._limiter.end(f"{task.hash}.{attempt}.{epoch}", cost.usd or 0.0)
         self.is_broke = self.is_broke or self._limiter.is_spent
         failure = ""
         if result.outcome == "infrastructure" or (result.outcome == "cancelled" and not (self._is_over or is_interrupted)):
@@ -218,7 +232,16 @@ class FleetSupervisor:
             self._wait_again(slot, failure, is_due=not is_left and not is_interrupted)
         self._watcher.ended(result, "done" if is_final else "stopped" if is_left else "again")
         number = slot % self.fleet.lock.tasks
-        return EpochEnded(number, attempt, epoch, result.outcome, is_final, failure, result.cost_usd)
+        return EpochEnded(number, attempt, epoch, result.outcome, is_final, failure, cost.usd)
+
+    def _close_epoch(self, task: Task, attempt: int, epoch: int, lost: AttemptResult) -> AttemptResult:
+        """The result of an epoch: its own, or `lost` in its place. From now on no other can be put there."""
+        folder = self.fleet.epoch_folder(task, attempt, epoch)
+        result = read_result(folder)
+        if result is None:
+            write_result(folder, lost)
+            result = read_result(folder) or lost
+        return result
 
     def _may_go_on(self, slot: int, failure: str, result: AttemptResult) -> bool:
         """Whether another start may end differently."""
@@ -252,6 +275,9 @@ class FleetSupervisor:
         reason = say("fleet.worker_lost", how=name, detail=f" ({ended.detail})" if ended.detail else "", path=order.out)
         return self._lost(order.task, order.attempt, order.epoch, PLACE_LOST if ended.is_place_lost else f"{LOST}:{name}", reason)
 
+    def _interrupted(self, task: Task, attempt: int, epoch: int) -> AttemptResult:
+        return self._lost(task, attempt, epoch, INTERRUPTED, say("fleet.interrupted"))
+
     def _lost(
         self, task: Task, attempt: int, epoch: int, error_type: str, reason: str, outcome: Outcome = "infrastructure"
     ) -> AttemptResult:
@@ -271,5 +297,6 @@ class FleetSupervisor:
             requests=spent.requests,
             tokens=UsedTokens(spent.input, spent.cache_read, spent.output),
             cost_usd=spent.usd,
-            is_cost_least=spent.under_way > 0,
+            estimated_usd=spent.estimated_usd,
+            is_cost_least=spent.is_least,
         )

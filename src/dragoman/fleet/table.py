@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import bar, one_line
 from dragoman.base.wrapping import USUAL_COLUMNS, columns_of, wrap_line
-from dragoman.fleet.figures import dollars, duration, outcome_word
+from dragoman.fleet.figures import cost_text, dollars, duration, outcome_word
 from dragoman.fleet.folder import Fleet
-from dragoman.fleet.limiter import LocalLimiter
+from dragoman.fleet.limiter import LocalLimiter, is_used_up
 from dragoman.fleet.report import summary_lines, sums
 from dragoman.fleet.result import OUTCOMES, AttemptResult, Outcome
 from dragoman.fleet.supervisor import FleetSupervisor
@@ -64,8 +64,9 @@ class PlainLines:
         total = sums(self._fleet)
         for line in summary_lines(self._fleet, total):
             self._print(line)
-        if supervisor.is_broke:
-            self._print(say("fleet.stopped_by_budget", name=self._fleet.name))
+        if supervisor.is_broke or is_used_up(self._limiter.budget_usd, total.usd):
+            is_done, name = supervisor.is_done, self._fleet.name
+            self._print(say("fleet.budget_used_up") if is_done else say("fleet.stopped_by_budget", name=name))
             return 60
         if supervisor.is_stopping:
             self._print(say("fleet.stopped", name=self._fleet.name))
@@ -77,7 +78,8 @@ class PlainLines:
         name, padded = self._name(result.task, result.attempt), _padded(outcome_word(result.outcome), 14)
         painted = f"\x1b[{_STYLES[result.outcome]}m{padded}\x1b[m" if self.color else padded
         reason = f"  {one_line(result.reason, 200)}" if result.reason else ""
-        return f"{painted} {name}  {duration(result.seconds)}  {dollars(result.cost_usd)}{again}{reason}"
+        cost = cost_text(result.cost_usd, is_least=result.is_cost_least)
+        return f"{painted} {name}  {duration(result.seconds)}  {cost}{again}{reason}"
 
     def _name(self, task_id: str, attempt: int) -> str:
         name = one_line(task_id, 60)

@@ -397,7 +397,8 @@ class AttemptWork:
                 request_hash=spent.request_hash,
                 tokens=UsedTokens(spent.input, spent.cache_read, spent.output),
                 cost_usd=spent.usd,
-                is_cost_least=self._meter.is_least or spent.under_way > 0,
+                estimated_usd=spent.estimated_usd,
+                is_cost_least=spent.is_least,
             )
         return self._result
 

@@ -60,6 +60,8 @@ TEXTS = {
     "fleet.ray_other_version": "the Ray node {node} has Dragoman {theirs}, and this is {ours}",
     "fleet.not_done": "not done",
     "fleet.summary": "{counts} (all: {all}); {usd}, of it {wasted} for starts that were lost",
+    "fleet.estimated": "{usd} of it is an estimate, for requests that were sent and whose cost the service has not told",
+    "fleet.budget_used_up": "everything is done, and the budget is used up",
     "fleet.stopped_by_budget": "stopped: the budget is used up. Go on with: dragoman fleet resume {name} --budget-usd MORE",
     "fleet.stopped_by": "stopped: {reason}. Go on with: dragoman fleet resume {name}",
     "fleet.stopped": "stopped. Go on with: dragoman fleet resume {name}",

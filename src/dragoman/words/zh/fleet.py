@@ -60,6 +60,8 @@ TEXTS = {
     "fleet.ray_other_version": "Ray 节点 {node} 上的 Dragoman 是 {theirs}，而当前版本是 {ours}",
     "fleet.not_done": "未完成",
     "fleet.summary": "{counts}（共 {all}）；{usd}，其中 {wasted} 用于丢失的启动",
+    "fleet.estimated": "其中 {usd} 为估算：这些请求已发出，但服务尚未告知其费用",
+    "fleet.budget_used_up": "全部已完成，预算也已用尽",
     "fleet.stopped_by_budget": "已停止：预算用完。继续执行：dragoman fleet resume {name} --budget-usd 更大的金额",
     "fleet.stopped_by": "已停止：{reason}。继续执行：dragoman fleet resume {name}",
     "fleet.stopped": "已停止。继续执行：dragoman fleet resume {name}",
