@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dragoman as dm
 from dragoman.chat import Chat
@@ -397,6 +399,37 @@ def test_settings_hold_for_one_message() -> None:
         chat.send_message_sync("one", settings=dm.Settings(temperature=0.0), instructions="Be short.")
         chat.send_message_sync("two")
     assert [(request.settings.temperature, request.system) for request in service.requests] == [(0.0, "Be short."), (None, "")]
+
+
+def test_settings_of_a_message_are_laid_over_those_of_the_chat() -> None:
+    """`max_output_tokens` and `top_p` vanished from what was sent."""
+
+    async def talk() -> list[Any]:
+        async with dm.testing.MockServer("text: a\n---\ntext: b") as server:
+            model = dm.connect("gemini/gemini-2.5-pro", base_url=server.url, key="any")
+            async with Chat(model, settings=dm.Settings(top_p=0.9, max_output_tokens=1_234, stop=("END",))) as chat:
+                await chat.send_message("one", settings=dm.Settings(temperature=0.2, max_output_tokens=99))
+                await chat.send_message("two")
+            return [exchange.body["generationConfig"] for exchange in server.requests]
+
+    first, second = asyncio.run(talk())
+    assert first | {"temperature": 0.2, "topP": 0.9, "maxOutputTokens": 99, "stopSequences": ["END"]} == first
+    assert second | {"topP": 0.9, "maxOutputTokens": 1_234, "stopSequences": ["END"]} == second
+    assert "temperature" not in second
+
+
+_NUMBERS = {"temperature": st.floats(0, 2), "top_p": st.floats(0, 1), "top_k": st.integers(1, 9), "max_output_tokens": st.integers(1, 99)}
+_SOME_SETTINGS = st.fixed_dictionaries(
+    {}, optional={**_NUMBERS, "thinking": st.sampled_from(["low", "high"]), "tool_choice": st.sampled_from(["none", "required"])}
+)
+
+
+@given(_SOME_SETTINGS, _SOME_SETTINGS)
+def test_what_a_message_says_holds_and_what_it_does_not_say_stays(of_chat: dict[str, Any], of_message: dict[str, Any]) -> None:
+    with Chat(service := provider("text: a\n---\ntext: b"), settings=dm.Settings(**of_chat)) as chat:
+        chat.send_message_sync("one", settings=dm.Settings(**of_message))
+        chat.send_message_sync("two")
+    assert [request.settings for request in service.requests] == [dm.Settings(**of_chat | of_message), dm.Settings(**of_chat)]
 
 
 @pytest.mark.parametrize(("service", "path"), [("gemini", ""), ("openai", "/v1"), ("anthropic", "")])

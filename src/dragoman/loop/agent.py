@@ -171,8 +171,8 @@ class Agent(BetweenRuns, Generic[D, T]):
 
         For this run alone: `deps` is what your tools work with, `output` what `result.output` becomes (both as for the agent), `search`
         says how the web is searched (see `WebAccess.search`; an agent without web access may be told `grounding`, where its model can),
-        `settings` how answers are generated, `budget` what it may spend, in the place of `limits.budget` and beside the budget of the
-        agent, and `instructions` are added to the system prompt.
+        `settings` how answers are generated (what they do not say is as the agent has it), `budget` what it may spend, in the place of
+        `limits.budget` and beside the budget of the agent, and `instructions` are added to the system prompt.
         """
         check_options(settings=settings, budget=budget, instructions=instructions, search=search)
         if self._harness.web is None:

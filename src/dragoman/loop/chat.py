@@ -119,7 +119,8 @@ class Chat(BetweenRuns):
         """Send a message and wait for the answer (the documents' sendMessage). Without one: go on, as after a failure or `run_calls`.
 
         A message may hold the results of the calls that wait, from `dm.tool_result`. The rest is for this message alone: `settings` say
-        how the answer is generated, `search` how the web is searched, and `instructions` are added to the system prompt.
+        how the answer is generated, over those of the chat, `search` how the web is searched, and `instructions` are added to the system
+        prompt.
         """
         turn = self.turn(message, settings=settings, search=search, instructions=instructions)
         async for _ in turn:

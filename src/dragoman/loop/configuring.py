@@ -14,6 +14,8 @@ from dragoman.loop.small_model import choose_tools, wants_short_prompt
 from dragoman.loop.web import ground_without_access, offer_search
 from dragoman.values.messages import Settings, ToolSpec
 
+_UNSAID = Settings()
+_SETTINGS = Settings.__struct_fields__
 _PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 
 
@@ -32,7 +34,7 @@ def configure(harness: Harness, options: RunOptions | None = None) -> None:
 
 def compose(harness: Harness, options: RunOptions) -> Configuration:
     model = harness.session.model
-    settings = options.settings or harness.settings
+    settings = _lay_over(harness.settings, options.settings)
     # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
     harness.outputs.max_chars = min(harness.limits.max_output_chars, max(model.profile.context_window, 1_000))
     tools = harness.registry.specs
@@ -49,6 +51,15 @@ def compose(harness: Harness, options: RunOptions) -> Configuration:
         system = f"{system}\n\n{options.instructions}" if system else options.instructions
     chosen = choose_tools(model, tools, harness.unchosen)
     return Configuration(system, _in_recorded_order(chosen, harness.session.history.view.tools), settings)
+
+
+def _lay_over(settings: Settings, more: Settings | None) -> Settings:
+    """The settings, with what `more` says in its place. What it does not say stays as it is."""
+    if more is None or settings == _UNSAID:
+        return settings if more is None else more
+    return msgspec.structs.replace(
+        settings, **{name: value for name in _SETTINGS if (value := getattr(more, name)) != getattr(_UNSAID, name)}
+    )
 
 
 def _in_recorded_order(tools: tuple[ToolSpec, ...], recorded: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:

@@ -222,6 +222,7 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     search: SearchMode | None = None
     settings: Settings | None = None
+    """Laid over those of the agent: what they do not say is as the agent has it."""
     budget: Budget | Account | None = None
     """In the place of `Limits.budget`."""
     instructions: str = ""
