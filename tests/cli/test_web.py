@@ -41,6 +41,31 @@ def test_a_search_is_a_request_of_its_own_and_is_paid_for(place: Place, serve: S
     assert any('"kind":"spent"' in line and "google_web_search" in line for line in entries), "what the search used is on the bill"
 
 
+@pytest.mark.parametrize("mode", ["plan", "default", "auto-edit", "auto"])
+def test_the_service_of_the_conversation_searches_unasked_in_every_mode(place: Place, serve: Serve, mode: str) -> None:
+    """In `auto` nothing was searched with -p, and nothing said how to allow it."""
+    asked = serve(script(calls(("google_web_search", {"query": "北京天气"})), GROUNDED, "text: Sunny."))
+    done = place.ask("Weather in Beijing?", "--approval", mode, model=GEMINI)
+    assert (done.code, done.out) == (0, "Sunny.\n")
+    assert asked.requests[1]["tools"] == [{"googleSearch": {}}]
+    assert "晴朗[1]" in str(asked.requests[2])
+
+
+@pytest.mark.parametrize("model", [GEMINI, "gemini/gemini-3.1-pro-preview", "anthropic/claude-opus-5"])
+def test_in_auto_a_search_by_somebody_else_is_refused_with_its_remedy(place: Place, serve: Serve, model: str) -> None:
+    """What is searched for would reach somebody who is not sent the conversation."""
+    configure(place, '[web]\nsearch_model = "responses/gpt-6.1-sol"\n')
+    search = calls(("google_web_search", {"query": "x"}))
+    asked = serve(script(search, "text: Without."))
+    done = place.ask("Weather?", "--approval", "auto", model=model)
+    assert len(asked.requests) == 2
+    assert "another service than that of the conversation would search" in str(asked.requests[1])
+    assert "--allow web_search" in done.err
+    asked = serve(script(search, GROUNDED, "text: Sunny."))
+    done = place.ask("Weather?", "--approval", "auto", "--allow", "web_search", model=model)
+    assert (done.out, len(asked.requests), done.err) == ("Sunny.\n", 3, "")
+
+
 def test_searching_and_fetching_can_be_turned_off(place: Place, serve: Serve) -> None:
     configure(place, '[web]\nsearch = "off"\nfetch = false\n')
     asked = serve("text: ok")

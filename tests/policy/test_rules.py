@@ -137,6 +137,10 @@ def test_in_auto_our_own_tools_reach_listed_hosts_alone() -> None:
     assert verdict(FETCH, Intent(scope="docs.python.org"), mode="auto", hosts=("python.org",)) == "allow"
     assert verdict(FETCH, Intent(scope="python.org.evil.test"), mode="auto", hosts=("python.org",)) == "ask"
     assert verdict(SEARCH, Intent(), mode="auto") == "ask"
+    assert verdict(SEARCH, Intent(is_by_own_service=True), mode="auto") == "allow"
+    assert verdict(SEARCH, Intent(is_by_own_service=True), ask("web_search"), mode="auto") == "ask"
+    assert verdict(SEARCH, Intent(is_by_own_service=True), deny("web_search"), mode="auto") == "deny"
+    assert verdict(FETCH, Intent(is_by_own_service=True, scope="evil.test"), mode="auto") == "ask"
     assert verdict(SEARCH, Intent(), allow("web_search"), mode="auto") == "allow"
     assert verdict(SEARCH, Intent()) == "allow"
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from dragoman.conversation.call_lines import title
 from dragoman.policy.approvals import Ruling
-from dragoman.policy.judge import Mode
+from dragoman.policy.judge import WEB_SEARCH, Mode
 from dragoman.values.calls import Intent
 from dragoman.values.messages import ToolCall
 from dragoman.words import say
@@ -27,7 +27,7 @@ class Refusals:
             "rule": [],
             "granted": [],
         }
-        self._has_edits = self._has_commands = False
+        self._has_edits = self._has_commands = self._has_searches = False
         self._server_tool = ""
         """The first tool of a server that nobody could be asked about."""
 
@@ -44,6 +44,7 @@ class Refusals:
         self._titles["guarded" if is_guarded else "nobody"].append(intent.title or title(call))
         self._has_edits = self._has_edits or (not is_guarded and bool(intent.writes))
         self._has_commands = self._has_commands or bool(intent.command)
+        self._has_searches = self._has_searches or call.name == WEB_SEARCH
         self._server_tool = self._server_tool or (call.name if call.name.startswith("mcp__") else "")
 
     def take_ruling(self, ruling: Ruling, call: ToolCall, intent: Intent, reason: str) -> None:
@@ -64,7 +65,8 @@ class Refusals:
     def _hint(self, mode: Mode) -> str:
         edits = say("refused_edits_hint") if mode == "default" and self._has_edits else ""
         commands = say("refused_commands_hint") if self._has_commands else ""
-        return edits + commands + (say("refused_server_tools_hint", name=self._server_tool) if self._server_tool else "")
+        searches = say("refused_search_hint") if self._has_searches else ""
+        return edits + commands + searches + (say("refused_server_tools_hint", name=self._server_tool) if self._server_tool else "")
 
 
 def _names(titles: Sequence[str]) -> str:

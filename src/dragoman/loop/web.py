@@ -39,7 +39,7 @@ def web_tools(web: WebAccess, searcher: Searcher, outputs: Outputs, forbids_host
     session = searcher.session
     if searcher.can_search():
         searcher.is_offered = True
-        tools.append(WebSearch(searcher.search))
+        tools.append(WebSearch(searcher.search, searcher.is_by_own_service))
     if web.fetch:
 
         async def consult(prompt: str, text: str) -> str:
@@ -172,6 +172,14 @@ class Searcher:
     def can_search(self) -> bool:
         """Whether anything here can search the web: a server, this model, or another. Nothing is sent."""
         return bool(self._web.searxng or self._named or _can_search(self.session.model) or self._find_other())
+
+    def is_by_own_service(self) -> bool:
+        """Whether the service of the conversation searches, and nobody else learns what is searched for."""
+        if self._web.searxng:
+            return False
+        if self._named:
+            return self._named.partition("/")[0] == self.session.model.provider.name
+        return _can_search(self.session.model)
 
     async def search(self, query: str, before_spending: Callable[[], object] = lambda: None) -> SearchResult:
         """`before_spending` is called before what it took is recorded."""

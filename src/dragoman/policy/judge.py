@@ -62,7 +62,7 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
     if ruled is not None and ruled.decision == "deny":
         return Deny(f"{spec.name} was refused: {ruled.reason}")
     asks_by_rule = ruled is not None and ruled.decision == "ask" and ruled.is_by_rule
-    if spec.read_only and not asks_by_rule and not _reaches_out(spec, mode):
+    if spec.read_only and not asks_by_rule and not _reaches_out(spec, intent, mode):
         return Allow()
     if mode == "plan" and not spec.read_only:
         return Allow() if _only_reads(spec, intent, law) else Deny(f"plan mode only reads: {spec.name} was not run")
@@ -76,8 +76,10 @@ def judge(spec: ToolSpec, intent: Intent, mode: Mode, granted: frozenset[str] = 
         return Allow()
     if _runs_by_mode(spec, intent, mode, law) or grant_key(spec, intent) in granted:
         return Allow()
-    if _reaches_out(spec, mode) or spec.name == GATE:
-        return MustAsk(msgspec.structs.replace(intent, why=say("policy.host_unknown", host=intent.scope or spec.name)))
+    if _reaches_out(spec, intent, mode) or spec.name == GATE:
+        is_search = spec.name == WEB_SEARCH and not intent.scope
+        why = say("policy.search_elsewhere") if is_search else say("policy.host_unknown", host=intent.scope or spec.name)
+        return MustAsk(msgspec.structs.replace(intent, why=why))
     return MustAsk(_described(intent, ruled) if ruled is not None else intent)
 
 
@@ -114,16 +116,17 @@ def _runs_by_mode(spec: ToolSpec, intent: Intent, mode: Mode, law: Law) -> bool:
         return mode in ("auto-edit", "auto")
     if spec.kind == "execute" and intent.sandboxed:
         return mode == "auto" or law.run_sandboxed
-    if (_reaches_out(spec, mode) or spec.name == GATE) and intent.scope:
+    if (_reaches_out(spec, intent, mode) or spec.name == GATE) and intent.scope:
         from dragoman.policy.host_rules import fits_host
 
         return any(fits_host(host, intent.scope) for host in law.hosts)
     return False
 
 
-def _reaches_out(spec: ToolSpec, mode: Mode) -> bool:
-    """Whether a tool asks the network from our own process, outside the sandbox, while nobody is watching."""
-    return mode == "auto" and (spec.kind == "fetch" or spec.name == WEB_SEARCH)
+def _reaches_out(spec: ToolSpec, intent: Intent, mode: Mode) -> bool:
+    """Whether a tool asks the network from our own process, outside the sandbox, while nobody is watching: somebody who is not sent the
+    conversation anyway."""
+    return mode == "auto" and (spec.kind == "fetch" or (spec.name == WEB_SEARCH and not intent.is_by_own_service))
 
 
 def judge_by_rules(spec: ToolSpec, intent: Intent, granted: frozenset[str], law: Law) -> CommandRuling | None:

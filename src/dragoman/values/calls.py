@@ -83,6 +83,8 @@ class Intent(msgspec.Struct, frozen=True):
     """How commands begin that may be allowed together with this one: `pytest`. Set by the policy."""
     why: str = ""
     """Why the user is asked, if there is more to say than that the mode asks. Set by the policy."""
+    is_by_own_service: bool = False
+    """Of a search: whether the service of the conversation makes it, which is sent everything that is said anyway."""
     asker: str = ""
     """Which subagent wants it, its callers before it: `general › explore`. Empty: the agent that the user talks with."""
 

@@ -62,8 +62,10 @@ Search = Callable[[str], Awaitable[SearchResult]]
 class WebSearch:
     """Searches through the given callable."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: Search, is_by_own_service: Callable[[], bool] = lambda: False) -> None:
+        """`is_by_own_service` says whether the service of the conversation searches."""
         self._search = search
+        self._is_by_own_service = is_by_own_service
         self.spec = ToolSpec.of(
             NAME,
             load_description(NAME),
@@ -84,7 +86,8 @@ class WebSearch:
         except ToolRefusal as refused:
             return Intent(title=NAME, problem=refused.message)
         title = escape_hidden(f"search the web: {query}", one_line=True)
-        return Intent(title=clip(title, 100), preview=escape_hidden(query, one_line=True))
+        preview = escape_hidden(query, one_line=True)
+        return Intent(title=clip(title, 100), preview=preview, is_by_own_service=self._is_by_own_service())
 
     async def run(self, args: Mapping[str, Any], show: Show) -> ToolOutput:
         try:

@@ -89,6 +89,7 @@ TEXTS = {
     "policy.other_star": "a * in it would cover more here than in the other program",
     "policy.network_title": "connect to {host}",
     "policy.said_to_write": "it changes files, as the model says",
+    "policy.search_elsewhere": "another service than that of the conversation would search",
     "policy.host_unknown": "{host} is not in network.hosts",
     "policy.auto_without_sandbox": "the mode auto runs commands without asking, and only in a sandbox; this agent has none: give it "
     "ToolOptions(sandbox=True), if one works here, or use auto-edit; if a container or VM is the boundary: "

@@ -185,6 +185,7 @@ TEXTS = {
     "refused_edits_hint": "--approval auto-edit allows edits, and ",
     "refused_commands_hint": "--allow allows commands (--allow 'pytest *'), --approval auto all of them inside the sandbox, and ",
     "refused_server_tools_hint": "--allow allows tools of MCP servers by name (--allow {name}), and ",
+    "refused_search_hint": "--allow web_search allows searches, and ",
     "refused_outside": "dragoman: commands were not run outside the sandbox, because nobody can be asked ({count}: {names}); "
     "--allow 'outside COMMAND' allows one (--allow 'outside git push'), and without -p you are asked",
     "refused_guarded": "dragoman: calls that write Dragoman's own files, or files that make other programs run, were refused, because "

@@ -88,6 +88,7 @@ TEXTS = {
     "policy.other_star": "其中的 * 在这里的含义会比在那里更广",
     "policy.network_title": "连接到 {host}",
     "policy.said_to_write": "模型说它会更改文件",
+    "policy.search_elsewhere": "将由对话所用服务之外的另一服务搜索",
     "policy.host_unknown": "{host} 不在 network.hosts 中",
     "policy.auto_without_sandbox": "auto 方式不经询问即运行命令，且只在沙箱中；这个 agent 没有沙箱："
     "请用 ToolOptions(sandbox=True)（若此处可用），或用 auto-edit；若容器或虚拟机就是边界："

@@ -176,6 +176,7 @@ TEXTS = {
     "refused_edits_hint": "--approval auto-edit 允许编辑，",
     "refused_commands_hint": "--allow 允许命令（--allow 'pytest *'），--approval auto 允许沙箱内的所有命令，",
     "refused_server_tools_hint": "--allow 按名称允许 MCP 服务器的工具（--allow {name}），",
+    "refused_search_hint": "--allow web_search 允许搜索，",
     "refused_outside": "dragoman：有命令未在沙箱之外运行，因为无人可问（{count}：{names}）；--allow 'outside 命令' 允许一条"
     "（--allow 'outside git push'），不带 -p 时会询问您",
     "refused_guarded": "dragoman：写入 Dragoman 自身文件或会让其他程序运行的文件的调用被拒绝，因为无人可问（{count}：{names}）；"
