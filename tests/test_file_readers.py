@@ -41,7 +41,7 @@ OWN = {
     "conversation/editor.py": "writes into a private folder that was just made; what the editor left is read through the door",
     "conversation/line_editor.py": "a program of its own that reads the file it is started for, in a private folder that was just made",
     "conversation/session_page/assets.py": "data of the package",
-    "viewer/access.py": "the kernel's table of sockets",
+    "viewer/socket_owners.py": "the kernel's table of sockets",
     "sessions/index.py": "our own database",
     "sessions/sqlite/*.py": "our own databases and their locks",
     "sessions/leftovers.py": "appends to our own list",

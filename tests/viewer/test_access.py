@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.viewer.access import _uid_of, is_own_connection
+from dragoman.viewer import socket_owners
 from dragoman.viewer.server import CONNECTIONS
+from dragoman.viewer.socket_owners import find_user, is_own_connection, read_user
 from program import Place
 from viewer.browsing import Serving, serving
 
@@ -230,10 +231,43 @@ def test_the_kernel_says_whose_connection_it_is(monkeypatch: pytest.MonkeyPatch)
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         with socket.create_connection(listening.getsockname()) as client, listening.accept()[0]:
-            assert _uid_of(client.getsockname(), listening.getsockname()) == os.getuid()
+            assert find_user(client.getsockname(), listening.getsockname()) == os.getuid()
             assert is_own_connection(client.getsockname(), listening.getsockname())
             monkeypatch.setattr(os, "getuid", lambda: 54321)
             assert not is_own_connection(client.getsockname(), listening.getsockname())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_kernel_is_asked_about_one_socket_and_says_what_its_list_says(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, 0), family=family)
+        socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, 4).close()
+    except OSError as error:
+        pytest.skip(f"this machine lacks it: {error}")
+    listed, own = read_user, listening.getsockname()[:2]
+    monkeypatch.setattr(socket_owners, "read_user", lambda *_: pytest.fail("the whole list was read"))
+    with listening:
+        for _ in range(20):
+            with socket.create_connection(own) as client:
+                peer = client.getsockname()[:2]
+                accepted = listening.accept()[0]
+                with accepted:
+                    assert find_user(peer, own) == listed(peer, own) == os.getuid()
+                    client.close()
+                    assert find_user(peer, own) == listed(peer, own) == -1, "nobody holds it any more"
+
+
+def test_who_listens_at_the_port_of_a_client_is_not_taken_for_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, socket.create_server(("127.0.0.1", 0)) as listening:
+        assert find_user(other.getsockname(), listening.getsockname()) == -1
+
+
+def test_where_the_kernel_cannot_be_asked_its_list_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as client:
+        addresses = client.getsockname(), listening.getsockname()
+        monkeypatch.setattr(socket_owners, "_SOCK_DIAG", 31)  # nobody answers there
+        assert find_user(*addresses) == os.getuid()
 
 
 def test_the_port_of_ours_at_another_address_is_not_ours() -> None:
@@ -253,8 +287,8 @@ def test_the_kernel_says_whose_connection_over_ipv6_it_is() -> None:
     except OSError:
         pytest.skip("this machine has no IPv6")
     with listening, socket.create_connection(listening.getsockname()[:2]) as client, listening.accept()[0]:
-        assert _uid_of(client.getsockname()[:2], listening.getsockname()[:2]) == os.getuid()
-        assert _uid_of(("::2", client.getsockname()[1]), listening.getsockname()[:2]) == -1
+        assert find_user(client.getsockname()[:2], listening.getsockname()[:2]) == os.getuid()
+        assert find_user(("::2", client.getsockname()[1]), listening.getsockname()[:2]) == -1
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")

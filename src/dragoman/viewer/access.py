@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
 import re
 import secrets
-import socket
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Literal
 from urllib.parse import urlsplit
@@ -125,38 +122,3 @@ def check_origin(address: str) -> str:
     usual = {"http": "80", "https": "443"}[found["scheme"]]
     port = f":{found['port']}" if found["port"] and found["port"] != usual else ""  # browsers leave the usual one out
     return f"{found['scheme']}://{found['host']}{port}"
-
-
-# --- users of this machine
-
-
-def is_own_connection(peer: tuple[str, int], own: tuple[str, int]) -> bool:
-    """Whether a connection on loopback comes from a process of this user. True where the system does not say."""
-    found = _uid_of(peer, own)
-    return found is None or found == os.getuid()
-
-
-def _uid_of(peer: tuple[str, int], own: tuple[str, int]) -> int | None:
-    """Of the socket at the other end: -1 if the system lists its sockets and not this one, None if it lists none. Addresses count as the
-    ports do: another user may take the port of ours at another address of this machine."""
-    wanted = (_as_listed(*peer), _as_listed(*own))
-    listed = False
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            with open(table, encoding="ascii") as file:
-                lines = file.readlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            listed = True
-            if (fields[1], fields[2]) == wanted and fields[9] != "0":  # one that nobody holds any more is listed as root's
-                return int(fields[7])
-    return -1 if listed else None
-
-
-def _as_listed(host: str, port: int) -> str:
-    """An address as the kernel lists it: in words of four bytes, each in the order of this machine."""
-    data = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
-    words = (int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4))
-    return f"{''.join(f'{word:08X}' for word in words)}:{port:04X}"

@@ -17,8 +17,9 @@ from dragoman.base import jsontext
 from dragoman.conversation.session_page.assets import POLICY, asset
 from dragoman.http.serving import AnswerSender, ClientLimits, Hangup, Listener, ReceivedRequest
 from dragoman.values.errors import DragomanError, InputError, NoSession
-from dragoman.viewer.access import Access, is_own_connection
+from dragoman.viewer.access import Access
 from dragoman.viewer.shelf import Shelf
+from dragoman.viewer.socket_owners import is_own_connection
 from dragoman.words import say
 
 if TYPE_CHECKING:
