@@ -51,13 +51,48 @@ class _Call:
         self.whole = False
 
 
+class _Alike:
+    """Calls that a delta may belong to, in order. What is asked of them costs the same however many there are."""
+
+    def __init__(self) -> None:
+        self.calls: list[_Call] = []
+        self._by_id: dict[object, _Call] = {}
+        self._with_id = 0
+        """How many at the beginning have an id."""
+        self._whole = 0
+        """How many at the beginning are whole."""
+
+    def find(self, wire_id: object) -> _Call | None:
+        """The last with this id."""
+        return self._by_id.get(_key(wire_id))
+
+    def identify(self, call: _Call) -> None:
+        self._by_id[_key(call.wire_id)] = call
+
+    def first_without_id(self) -> _Call | None:
+        while self._with_id < len(self.calls) and self.calls[self._with_id].wire_id:
+            self._with_id += 1
+        return self.calls[self._with_id] if self._with_id < len(self.calls) else None
+
+    def are_whole_but_last(self) -> bool:
+        while self._whole < len(self.calls) - 1 and _is_whole(self.calls[self._whole]):
+            self._whole += 1
+        return self._whole >= len(self.calls) - 1
+
+
+def _key(value: object) -> object:
+    """What a service names a call by, be it a list."""
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
 class Decoder:
     def __init__(self, to: Destination, taken: Taken) -> None:
         self._to = to
         self._answer = AnswerBuilder(taken)
         self._tags = _tags_for(to)
         self._details: list[dict[str, Any]] = []
-        self._calls: list[_Call] = []
+        self._calls = _Alike()
+        self._by_index: dict[object, _Alike] = {}
         self._finish = ""
         self._native_finish = ""
         self._failed_call = ""
@@ -101,7 +136,7 @@ class Decoder:
         if self._failed_call:
             _keep_details(self._answer, self._details, self._to)
             return [*events, *self._answer.close(FinishReason.MALFORMED_TOOL_CALL, self._finish, self._failed_call)]
-        for call in self._calls:
+        for call in self._calls.calls:
             if not call.call_id:
                 events += self._begin(call)
             events += self._answer.end_call(call.call_id, call.name, "".join(call.pieces))
@@ -149,7 +184,10 @@ class Decoder:
     def _call_delta(self, piece: dict[str, Any]) -> list[StreamEvent]:
         function = piece.get("function") or {}
         call = self._call_for(piece, _arguments(function))
-        call.wire_id = call.wire_id or piece.get("id") or ""
+        if not call.wire_id and piece.get("id"):
+            call.wire_id = piece["id"]
+            for alike in (self._calls, self._by_index[_key(call.index)]):
+                alike.identify(call)
         call.name = call.name or function.get("name") or ""
         events: list[StreamEvent] = []
         if call.name and not call.call_id:
@@ -168,14 +206,13 @@ class Decoder:
         which one it means, the stream counts as broken: we do not guess.
         """
         index, wire_id = piece.get("index"), piece.get("id") or ""
-        alike = [call for call in self._calls if index is None or call.index == index]
+        alike = self._calls if index is None else self._by_index.setdefault(_key(index), _Alike())
         if wire_id:
-            found = next((call for call in reversed(alike) if call.wire_id == wire_id), None)
-            waiting = next((call for call in alike if not call.wire_id), None) if index is not None else None
-            found = found or waiting
+            found = alike.find(wire_id) or (alike.first_without_id() if index is not None else None)
         else:
-            found = alike[-1] if alike and not (index is None and _name_in(piece) and alike[-1].name) else None
-            if found is not None and not all(map(_is_whole, alike[:-1])):
+            last = alike.calls[-1] if alike.calls else None
+            found = last if last is not None and not (index is None and _name_in(piece) and last.name) else None
+            if found is not None and not alike.are_whole_but_last():
                 raise self._ambiguous_error()
         if found is None:
             return self._new_call(index)
@@ -195,8 +232,10 @@ class Decoder:
         return StreamBroken(say("providers.ambiguous_call"), provider=self._to.deployment.name)
 
     def _new_call(self, index: object) -> _Call:
-        self._calls.append(_Call(index))
-        return self._calls[-1]
+        call = _Call(index)
+        for alike in (self._calls, self._by_index.setdefault(_key(index), _Alike())):
+            alike.calls.append(call)
+        return call
 
     def _begin(self, call: _Call) -> list[StreamEvent]:
         """The events of a call whose name is known now, and of the arguments that came before the name."""
