@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import shlex
 import shutil
 import socket
@@ -57,7 +58,7 @@ def say_of(level: int, folder: Path, command: str, *, has_gate: bool = False) ->
 
 
 INSIDE = {
-    "writing": "touch /usr/dragoman-probe",
+    "writing": f"touch {shlex.quote(pwd.getpwuid(os.getuid()).pw_dir)}/.dragoman-probe",  # where this user may write outside
     "sockets": f"{PYTHON} '{_SOCKET}'",
     "network": f"{PYTHON} 'import socket; socket.getaddrinfo(\"example.org\", 80)'",
     "rights": "unshare -r true",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -174,7 +175,7 @@ def test_the_model_is_told_what_the_sandbox_refused(level: int, tmp_path: Path) 
         )
         assert "no network" in result["sandbox"]
         assert tool.intend({"command": "ls"}).sandboxed
-        _, result = shell(sandbox, workspace, command="touch /usr/x")
+        _, result = shell(sandbox, workspace, command=f"touch {pwd.getpwuid(os.getuid()).pw_dir}/.dragoman-x")
         assert "only in the workspace" in result["sandbox"]
         _, result = shell(sandbox, workspace, command="echo /evil > .git/commondir")
         assert "commondir" in result["sandbox"]
