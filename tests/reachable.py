@@ -26,7 +26,7 @@ AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 _COVERED = ("/tmp", "/var/tmp", "/run", "/dev")
 _PLACES = ("/var/cache", "/var/lib", "/opt", "/srv", "~")
 _MODULES = ("dragoman", "msgspec", "tree_sitter", "tree_sitter_bash")
-_OF_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+_OF_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py")
 """What `python3 -m pytest` needs, one of the tools that are tried in the sandbox."""
 _VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 _TRY = """
@@ -107,8 +107,14 @@ def _copy_to(place: str) -> Path:
     """Copies our modules, those that they need and the test programs, for everybody to read. The copy goes when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="dragoman-test-", dir=place))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name in (*_MODULES, *_OF_PYTEST):
+    for name in _MODULES:
         _copy_tree(_module_folder(name), folder / "modules" / name)
+    for spec in filter(None, map(find_spec, _OF_PYTEST)):
+        assert spec.origin is not None
+        if spec.submodule_search_locations:
+            _copy_tree(spec.submodule_search_locations[0], folder / "modules" / spec.name)
+        else:
+            shutil.copy(spec.origin, folder / "modules")
     (folder / "tests").mkdir()
     _copy_tree(str(TESTS / "policy"), folder / "tests" / "policy")
     for path in TESTS.glob("*.py"):
