@@ -95,7 +95,7 @@ def test_a_tool_call_written_as_text(place: Place, serve: Serve, trace: Trace) -
 
 
 def test_a_compression(place: Place, serve: Serve, trace: Trace) -> None:
-    serve(script(READ, "text: Done.", "text: Again.", "nothing"))
+    serve(script(READ, "text: Done.", "text: Again.", *["nothing"] * 8))
     assert place.run("-m", "openai/nobody-knows-it", stdin="Read it. " * 20_000).code == 0
     assert place.run("-c", "-p", "and?").code == 0
     assert place.run("context").code == 0

@@ -9,8 +9,9 @@ import pytest
 
 from context.conversation import MINUTE, PRICED, SECOND, Conversation
 from context.test_decide import by, held
-from dragoman.context.decide import Decider, Decision
+from dragoman.context.decide import Decider, Decision, has_grown
 from dragoman.context.settings import CompressSettings, ContextSettings, PruneSettings
+from dragoman.loop.history import History
 from dragoman.values.messages import FinishReason, Response, assistant, user
 from dragoman.values.usage import Usage
 
@@ -116,13 +117,49 @@ def test_pruning_goes_first() -> None:
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_after_one_that_was_not_used_the_request_must_have_grown_by_a_fifth(counted: bool) -> None:
+def test_after_one_that_was_not_used_the_request_must_have_grown_by_a_tenth_then_by_a_fifth_and_three_are_enough(counted: bool) -> None:
     conversation = sized(72_000)
-    conversation.history.not_compressed("inflated", 72_000 if counted else 0)
-    assert not conversation.decide().compress
-    for tokens, compress in ((72_000, False), (86_000, False), (86_500, True)):
+    for tried, grown in ((72_000, 79_300), (79_500, 95_500)):
+        conversation.history.not_compressed("inflated", tried if counted else 0)
+        assert not conversation.decide().compress
+        for tokens, compress in ((tried, False), (grown - 200, False), (grown, True)):
+            grow(conversation, tokens)
+            assert conversation.decide().compress is compress
+        assert not conversation.decide().shrink
+    conversation.history.not_compressed("inflated", 95_500 if counted else 0)
+    for tokens in (95_500, 120_000, 500_000):
         grow(conversation, tokens)
-        assert conversation.decide().compress is compress
+        assert not conversation.decide().compress
+        assert conversation.decide().shrink
+    grow(conversation, 60_000)
+    assert not conversation.decide().shrink, "below the threshold nothing has to go"
+
+
+def failed_thrice() -> Conversation:
+    conversation = sized(72_000)
+    for _ in range(3):
+        conversation.history.not_compressed("failed", 10_000)
+    assert not conversation.decide().compress
+    return conversation
+
+
+def test_a_summary_that_could_be_used_makes_up_for_those_before() -> None:
+    conversation = failed_thrice()
+    said = conversation.history.say(user("x"))
+    conversation.history.compress(said, user("y"), 72_000, 30_000)
+    grow(conversation, 72_000)
+    assert not conversation.decide().compress, "an extract is none"
+    conversation.history.compress(said, user("y"), 72_000, 30_000, model="model")
+    grow(conversation, 72_000)
+    assert conversation.decide().compress
+
+
+def test_whoever_folds_the_same_record_waits_alike() -> None:
+    """A session that is resumed, or a fork of it."""
+    conversation = failed_thrice()
+    again = History(entries=conversation.history.entries)
+    assert again.cache.useless_summaries == conversation.history.cache.useless_summaries == 3
+    assert not has_grown(CompressSettings(), 500_000, again.cache)
 
 
 @pytest.mark.parametrize("counted", [True, False])

@@ -224,10 +224,31 @@ def test_a_snapshot_that_speaks_of_snapshots_is_whole() -> None:
         "<snapshot><goal>none</goal><rules>None.</rules></snapshot>",
         "<think>only thinking, with <goal>a goal</goal></think>",
         "```\n```",
+        "No.",
+        "I'm sorry, but I can't summarise this.",
+        "I am a helpful model. What shall I do?",
+        "抱歉，我无法总结这些内容，请换一种说法再试一次。",
+        '{"name": "run_shell", "arguments": {"command": "make test"}}',
+        "<tool_call>run_shell make test</tool_call>",
     ],
 )
 def test_nothing_is_nothing(text: str) -> None:
     assert read_snapshot(text) == ""
+
+
+PLAIN = {
+    "a sentence": "The person wants all tests green; two of five are, the parser is next.",
+    "headings": "## Goal\nAll tests green.\n\n## Open\n- the parser",
+    "a question in the middle": "The person asked: why does it fail? It fails because of a race in the parser, which is not mended yet.",
+    "long and ending in a question": "The tests were run and read. " * 20 + "Open: which of the two parsers stays?",
+    "Chinese": "用户希望所有测试通过；五个中已有两个通过，下一步是修复解析器中的竞争条件。",
+}
+
+
+@pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN.keys())
+@pytest.mark.parametrize("around", ["{}", "<think>Let me see.</think>\n{}\n", "```markdown\n{}\n```"])
+def test_plain_words_are_a_summary(text: str, around: str) -> None:
+    assert read_snapshot(around.format(text)) == text
 
 
 @given(text=st.text(st.sampled_from("<>/snapshot goal`\n "), max_size=80) | st.text(max_size=80))

@@ -235,7 +235,7 @@ def test_a_summary_that_is_of_no_use_is_not_used_and_results_go_instead(summary:
 
 def test_what_a_useless_summary_took_is_on_the_bill() -> None:
     async def go() -> None:
-        provider = model(answer("No.", ReportStep(Usage(700, output_tokens=3))), prices=Prices(1.0, 2.0))
+        provider = model(answer("No, thanks.", ReportStep(Usage(700, output_tokens=3))), prices=Prices(1.0, 2.0))
         agent = agent_of(provider)
         run = agent.run("Go on.")
         result = await run
@@ -263,21 +263,53 @@ def test_a_summary_is_tried_again_where_the_service_stumbles_and_the_user_is_tol
     play(go)
 
 
-def test_a_model_that_always_writes_too_much_ends_in_one_clear_message() -> None:
-    """Nothing can be pruned either: no loop, one attempt, nothing sent."""
+def long_talk() -> History:
+    """Nothing in it can be pruned."""
+    history = History()
+    history.configure("scripted", "", deployment="scripted", window=WINDOW)
+    for number in range(20):
+        history.say(user(f"part {number} " + "p" * 3_000))
+        history.answer(Response(assistant(f"answer {number} " + "a" * 3_000), FinishReason.STOP))
+    return history
 
+
+def test_a_model_that_always_writes_too_much_is_asked_once_and_an_extract_stands_in_for_the_summary() -> None:
     async def go() -> None:
-        history = History()
-        history.configure("scripted", "", deployment="scripted", window=WINDOW)
-        for number in range(20):
-            history.say(user(f"part {number} " + "p" * 3_000))
-            history.answer(Response(assistant("a" * 3_000), FinishReason.STOP))
         provider = model(answer("<snapshot>" + "w" * 200_000 + "</snapshot>"))
-        agent = agent_of(provider, history)
+        agent = agent_of(provider, long_talk())
         run = agent.run("Go on.")
         events = await events_of(run)
+        assert run.result.text == "Done."
+        assert summaries_asked(provider) == 1
+        assert [event.status for event in of(events, ContextCompressed)] == ["inflated", "extracted"]
+        assert "tokens" in of(events, ContextCompressed)[0].reason, "why, in words"
+        [entry] = entries(agent, Compressed)
+        assert (entry.model, entry.usage, entry.window) == ("", None, WINDOW)
+        sent = provider.requests[-1].messages[0].text
+        assert "No model wrote it" in sent
+        assert "- The model said: answer 1" in sent
+        assert "<said>\npart 0 " in sent, "the person's first words stay"
+        assert entry.new_tokens <= 0.7 * WINDOW
+        check_record(agent.history)
+
+    play(go)
+
+
+def test_where_not_even_an_extract_fits_it_ends_in_one_clear_message() -> None:
+    """The last result alone is too long: nothing is asked for, nothing is sent."""
+
+    async def go() -> None:
+        history = long_talk()
+        history.say(user("Look."))
+        call = ToolCall("big", "look", '{"what": "all"}')
+        history.answer(Response(Message("assistant", (call,)), FinishReason.TOOL_CALLS))
+        history.finish_tool(ToolResult(call.id, "look", (Text("o" * 60_000),)))
+        provider = model(answer("<snapshot>" + "w" * 200_000 + "</snapshot>"))
+        agent = agent_of(provider, history)
+        run = agent.run()
+        events = await events_of(run)
         assert len(of(events, ContextOverflowed)) == 1
-        assert summaries_asked(provider) == 1 == len(provider.requests)
+        assert provider.requests == []
         assert run.result.error_type == "ContextOverflow"
         assert run.result.exit_code == 57
         for words in ("10,000", "new session", "larger context window"):

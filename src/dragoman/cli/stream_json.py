@@ -115,7 +115,9 @@ def event_data(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "context", "event": "compressing", "tokens": event.tokens, "window": event.window}
         case ContextCompressed():
             tokens = {"original": event.original_tokens, "new": event.new_tokens}
-            return {"type": "context", "event": "compressed", "status": event.status, "tokens": tokens, **_for_window(event.window)}
+            return {"type": "context", "event": "compressed", "status": event.status, "tokens": tokens, **_for_window(event.window)} | (
+                {"reason": event.reason} if event.reason else {}
+            )
         case ContextOverflowed():
             return {"type": "context", "event": "overflow", "estimated_tokens": event.estimated_tokens, "limit_tokens": event.limit_tokens}
         case Retrying():

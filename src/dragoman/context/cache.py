@@ -39,12 +39,8 @@ PRESSURE: Literal["pressure"] = "pressure"
 NO_TOKENS = -1
 """Not counted yet: the next answer will say."""
 
-_SHORTEST = 4_096
-"""A prefix shorter than this may not be cached at all, with any service."""
 _APART = 1_024
 """Two lengths this close cannot be distinguished by the reported reads."""
-_MIN_LIFE_MS = 60_000
-"""A miss within a minute means another machine, not age."""
 _MISSES = 2
 """After this many misses of a prefix that must have been there, and not one hit, there is no cache."""
 _LIFE_MS = 300_000
@@ -99,6 +95,8 @@ class _State(msgspec.Struct, frozen=True):
     """The smallest request since the window last filled up; 0 if it has not."""
     tried_tokens: int = 0
     """The size of the request after the last compression, successful or not; 0 if there was none."""
+    useless_summaries: int = 0
+    """How many summaries in a row were of no use."""
 
     @property
     def pruned_tokens(self) -> int:
@@ -167,6 +165,11 @@ class Cache:
         """The size of the request when it was last compressed, or when that was last tried; 0 and -1 as above."""
         return self._state.tried_tokens
 
+    @property
+    def useless_summaries(self) -> int:
+        """How many summaries in a row this model has written, or failed to write, that could not be used."""
+        return self._state.useless_summaries
+
     def life_ms(self, rates: Rates | None = None) -> int:
         """How long an unused prefix lives, as far as is known."""
         facts = self.facts
@@ -207,7 +210,9 @@ class Cache:
                 self._configure(entry)
             case ModelChanged(model=model, deployment=deployment, window=window):
                 deployment = deployment or self._state.deployment
-                self._change(entry, model=model, deployment=deployment, window=window, pressed_tokens=0, tried_tokens=0)
+                self._change(
+                    entry, model=model, deployment=deployment, window=window, pressed_tokens=0, tried_tokens=0, useless_summaries=0
+                )
             case Said(message=message) if message.role == "assistant":
                 self._answer(entry)
             case Said(about="environment") if self.calls:
@@ -219,7 +224,7 @@ class Cache:
             case Compressed():
                 self._compress(entry)
             case NotCompressed(tokens=tokens):
-                self._change(entry, tried_tokens=tokens or NO_TOKENS)
+                self._change(entry, tried_tokens=tokens or NO_TOKENS, useless_summaries=self._state.useless_summaries + 1)
             case Rewound(to_seq=to_seq):
                 self._rewind(entry, to_seq)
             case _:
@@ -243,11 +248,12 @@ class Cache:
         changes |= {"system": entry.system, "tools": entry.tools}
         changes["static_tokens"] = round(1.5 * (text_tokens(entry.system) + tools_tokens(entry.tools))) + _APART
         if (entry.model, deployment, entry.window) != (state.model, state.deployment, state.window):
-            changes |= {"pressed_tokens": 0, "tried_tokens": 0}  # another window size
+            changes |= {"pressed_tokens": 0, "tried_tokens": 0, "useless_summaries": 0}  # another window size
         self._change(entry, **changes)
 
     def _compress(self, entry: Compressed) -> None:
         changes: dict[str, object] = {"pruned": self._state.pruned.change(entry.window, lambda tokens: 0)}
+        changes["useless_summaries"] = 0 if entry.model else self._state.useless_summaries  # an extract is no summary
         if holds(entry.window, self._state.window):
             changes |= {"lost": "compressed", "pressed_tokens": 0, "tried_tokens": entry.new_tokens or NO_TOKENS}
         self._change(entry, **changes)
@@ -307,12 +313,9 @@ class Cache:
         self._saved_tokens += min(self._sent.pruned_tokens, state.pruned_tokens)
         for call in entry.message.calls:
             self._made_by[call.id] = (made, state.pruned_tokens)
-        self._change(
-            entry,
-            lost="",
-            pressed_tokens=_lower(state.pressed_tokens, usage.input_tokens),
-            tried_tokens=usage.input_tokens if state.tried_tokens == NO_TOKENS else state.tried_tokens,
-        )
+        tokens, pressed, tried = usage.input_tokens, state.pressed_tokens, state.tried_tokens
+        lowest = min(pressed, tokens) if pressed > 0 else tokens if pressed else 0  # since the window filled up, this call's input included
+        self._change(entry, lost="", pressed_tokens=lowest, tried_tokens=tokens if tried == NO_TOKENS else tried)
         self._sent = self._state
 
     def _is_hit(self, read: int, expected: int) -> bool:
@@ -320,44 +323,19 @@ class Cache:
         return 2 * read >= expected and (read > self._base_tokens or expected <= self._base_tokens + _APART)
 
     def _learn(self, usage: Usage, last: AnsweredCall, gap_ms: int, *, warm: bool) -> None:
-        broken, expected, read = self.break_reason, last.usage.input_tokens, usage.cache_read_tokens
-        if broken == "pruned":
-            self._learn_fallback(read)
-        if broken or expected < _SHORTEST:
-            return
-        facts = self.facts
-        if warm:
-            if expected > self._base_tokens + _APART:  # else only the static prefix may have survived
-                self._update_facts(alive_ms=max(facts.alive_ms, gap_ms))
-            if facts.dead_ms is not None and facts.dead_ms <= gap_ms:
-                self._update_facts(dead_ms=None)
-        elif 2 * read < expected:
-            if gap_ms <= _LIFE_MS:
-                self._update_facts(misses=facts.misses + 1)
-            if gap_ms >= _MIN_LIFE_MS:
-                dead_ms = gap_ms if facts.dead_ms is None else min(facts.dead_ms, gap_ms)
-                self._update_facts(dead_ms=dead_ms, alive_ms=min(facts.alive_ms, gap_ms - 1))
+        from dragoman.context.cache_facts import fallback_of, life_of
 
-    def _learn_fallback(self, read: int) -> None:
-        """After a change in the middle: was the prefix read up to there, or only its static part?"""
-        if self._changed is None or not read:
-            return  # position unknown, or cold
-        made, pruned_then = self._changed
-        kept = made.usage.input_tokens - max(self._sent.pruned_tokens - pruned_then, 0)
-        static = min(self._state.static_tokens, self._base_tokens)
-        if kept < static + 2 * _APART:
-            return
-        if 2 * read >= static + kept:
-            self._update_facts(falls_back=False)
-        elif read <= static:
-            self._update_facts(falls_back=True)
+        read, expected, broken = usage.cache_read_tokens, last.usage.input_tokens, self.break_reason
+        if broken == "pruned" and self._changed is not None:
+            made, pruned_then = self._changed
+            kept = made.usage.input_tokens - max(self._sent.pruned_tokens - pruned_then, 0)
+            self._update_facts(**fallback_of(read, kept, min(self._state.static_tokens, self._base_tokens), _APART))
+        if not broken:
+            is_whole = expected > self._base_tokens + _APART  # else only the static prefix may have survived
+            facts = self.facts
+            self._update_facts(
+                **life_of((facts.alive_ms, facts.dead_ms, facts.misses), read, expected, gap_ms, warm=warm, is_whole=is_whole)
+            )
 
     def _update_facts(self, **changes: object) -> None:
         self._facts[self._state.deployment, self._state.model] = msgspec.structs.replace(self.facts, **changes)
-
-
-def _lower(level: int, tokens: int) -> int:
-    """The smallest since the window filled up, this call's input included."""
-    if not level:
-        return 0
-    return tokens if level == NO_TOKENS else min(level, tokens)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from dragoman.context.superseded import FilesShown
 
 
+MOST_USELESS = 3
+"""After so many summaries in a row that were of no use, no more are requested."""
+
+
 class Waiting(msgspec.Struct, frozen=True):
     """Results that are outdated and stay for now, because letting them go would cost more than it saves."""
 
@@ -68,7 +72,9 @@ class Decision(msgspec.Struct, frozen=True):
     """The approximate size of the request afterwards."""
     window: int = 0
     compress: bool = False
-    """The request is over the threshold, and compression may be tried."""
+    """The request is over the threshold, and a model may be asked for a summary."""
+    shrink: bool = False
+    """The request is over the threshold, and no model is asked for a summary any more."""
     waiting: Waiting | None = None
     """What is outdated and stays; None: nothing."""
 
@@ -96,6 +102,7 @@ class Decider:
             tokens=tokens,
             window=window,
             compress=_may_compress(self.settings.compress, tokens, window, cache),
+            shrink=_is_over(self.settings.compress, tokens, window) and cache.useless_summaries >= MOST_USELESS,
             waiting=choice.waiting,
         )
 
@@ -350,12 +357,27 @@ def _is_pressed(settings: PruneSettings, moment: _Moment) -> bool:
     return not pressed or moment.tokens >= pressed + settings.pressure_step * window
 
 
+def threshold_tokens(settings: CompressSettings, window: int) -> int:
+    """The request size above which compression is tried."""
+    return min(settings.threshold_tokens, window) or round(window * settings.threshold)
+
+
+def _is_over(settings: CompressSettings, tokens: int, window: int) -> bool:
+    return settings.enabled and tokens > threshold_tokens(settings, window)
+
+
 def _may_compress(settings: CompressSettings, tokens: int, window: int, cache: Cache) -> bool:
     """Over the threshold; and after a compression, successful or not, only if the request has grown since."""
-    threshold = min(settings.threshold_tokens, window) or settings.threshold * window
-    if not settings.enabled or tokens <= threshold or cache.tried_tokens == NO_TOKENS:
+    return _is_over(settings, tokens, window) and has_grown(settings, tokens, cache)
+
+
+def has_grown(settings: CompressSettings, tokens: int, cache: Cache) -> bool:
+    """Whether the request has grown enough since the last compression, successful or not, for a model to be asked for a summary. It never
+    has after too many that were of no use."""
+    if cache.tried_tokens == NO_TOKENS or cache.useless_summaries >= MOST_USELESS:
         return False
-    return tokens >= cache.tried_tokens * (1 + settings.retry_growth)
+    growth = settings.retry_growth if cache.useless_summaries == 1 else 2 * settings.retry_growth
+    return tokens >= cache.tried_tokens * (1 + growth)
 
 
 def _without_shared_ids(pending: list[_OutdatedResult], view: View) -> list[_OutdatedResult]:

@@ -60,8 +60,9 @@ class CompressSettings(msgspec.Struct, frozen=True):
     """Share of the conversation, counted from its end, that stays unchanged."""
     min_gain: float = 0.1
     """A summary that does not make the whole request smaller by this share is not used."""
-    retry_growth: float = 0.2
-    """After a summary that was not used, the request must have grown by this share before another is requested."""
+    retry_growth: float = 0.1
+    """After a summary that was not used, the request must have grown by this share before another is requested, after a second one by
+    twice that. After three in a row none is requested until the model changes or a person asks for one: old results go without a model."""
 
 
 class ContextSettings(msgspec.Struct, frozen=True):

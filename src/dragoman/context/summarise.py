@@ -164,20 +164,45 @@ _SECTION_OPENS = re.compile(rf"<(?:{'|'.join(SECTIONS)})\b[^<>]*>", re.IGNORECAS
 _TAG = re.compile(rf"</?(?:snapshot|{'|'.join(SECTIONS)})\b[^<>]*>", re.IGNORECASE)
 _NOTHING = re.compile(r"\bnone\b|[\W_]", re.IGNORECASE)
 _FENCE_AT_END = re.compile(r"\n[ \t]*```[ \t]*\Z")
+_FENCED = re.compile(r"\A```[^\n`]*\n(.*)\n[ \t]*```\Z", re.DOTALL)
+_CALL = re.compile(r"\A(?:<\|?(?:tool|function)|\[TOOL|\{\s*\"(?:name|tool)\")", re.IGNORECASE)
+_DECLINES = re.compile(
+    r"\A\W*(?:(?:i am|i['’]m|we are) (?:very |so )?(?:sorry|unable|not able)|sorry\b"
+    r"|i (?:cannot|can['’]t|won['’]t|will not|would rather not)|as an ai\b|抱歉|对不起|很遗憾|我(?:无法|不能))|[?？]\W*\Z",
+    re.IGNORECASE,
+)
+_LEAST_CHARS = 20
+"""A shorter answer without tags ("No.", "Done.") sums up nothing."""
+_REMARK_CHARS = 300
+"""An answer without tags up to this length may be a refusal or a question instead of a summary."""
+
+
+def words_of(text: str) -> str:
+    """Return an answer without the thinking that some models write into it."""
+    return _THINKING.sub("", text).strip()
 
 
 def read_snapshot(text: str) -> str:
-    """The text between the tags, whatever is written around them and even if the closing tag is missing. Empty if there is none."""
-    text = _THINKING.sub("", text)
+    """Return the summary in an answer: what stands between the tags, whatever is written around them and even if the closing tag is
+    missing, or from the first section on; without any tags all of its words. Empty if it says nothing, refuses, asks or calls a tool."""
+    text = words_of(text)
     opening = _OPENS.search(text) or _OPENS_ANYWHERE.search(text)
     if opening is not None:
         text = text[opening.end() :]
     elif (section := _SECTION_OPENS.search(text)) is not None:
         text = text[section.start() :]
     else:
-        return ""
+        return _plain_words(text)
     closings = list(_CLOSES.finditer(text))
     if closings:
         text = text[: closings[-1].start()]
     text = _FENCE_AT_END.sub("", text.rstrip()).strip()
     return text if _NOTHING.sub("", _TAG.sub(" ", text)).strip() else ""
+
+
+def _plain_words(text: str) -> str:
+    if (fenced := _FENCED.match(text)) is not None:
+        text = fenced[1].strip()
+    if len(text) < _LEAST_CHARS or _CALL.match(text) or (len(text) <= _REMARK_CHARS and _DECLINES.search(text)):
+        return ""
+    return text if _NOTHING.sub("", text) else ""

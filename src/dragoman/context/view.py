@@ -76,6 +76,8 @@ class View:
         """System and tools."""
         self.refused: dict[tuple[str, str], tuple[str, ...]] = {}
         """By deployment and model: the fields its service refused."""
+        self.windows: dict[tuple[str, str], int] = {}
+        """By deployment and model: the window that was last recorded."""
         self._meters: dict[tuple[str, str], Meter] = {}
         self._finished: dict[str, ToolFinished] = {}
         """How the open calls ended, by their ids."""
@@ -234,6 +236,7 @@ class View:
 
     def _look(self, window: int) -> None:
         self.window = window
+        self.windows[self.deployment, self.model] = window
         self.shown = self._shown.at(window)
 
     def _change(self, limit: int, change: Callable[[Shown], Shown]) -> None:
@@ -325,7 +328,7 @@ class View:
             if not isinstance(entry, Rewound):
                 fresh._apply(entry)
         fresh._fed = self._fed
-        fresh.refused = self.refused  # what a service takes does not depend on what is said
+        fresh.windows, fresh.refused = self.windows, self.refused  # what a service takes does not depend on what is said
         self.__dict__.update(fresh.__dict__)
 
 

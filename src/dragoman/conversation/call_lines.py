@@ -114,7 +114,9 @@ def _context_change(event: ContextPruned | ContextCompressed) -> str:
     before, after = event.original_tokens, event.new_tokens
     if event.status == "compressed":
         return say("told_compressed", before=before, after=after)
-    return say("told_not_compressed", status=event.status, before=before)
+    if event.status == "extracted":
+        return say("told_extracted", before=before, after=after)
+    return say("told_not_compressed", reason=event.reason or event.status, before=before)
 
 
 def compressing(event: CompressionStarted) -> str:

@@ -68,7 +68,7 @@ def passing_event(event: TurnEvent, calls: Mapping[str, tuple[str, Any]]) -> Vie
             return ViewEvent(0, "ended", "ended", words, state="failed", data=data, passing=True)
         case UserCancelled():
             return ViewEvent(0, "ended", "ended", say("run_cancelled"), state="cancelled", passing=True)
-        case FieldOmitted() | ContextPruned() | ContextCompressed(status="compressed") | ModelSwitched():
+        case FieldOmitted() | ContextPruned() | ContextCompressed(status="compressed" | "extracted") | ModelSwitched():
             return None  # the record says it
         case _ if (notice := call_lines.notice_of(event)) is not None:
             return _notice(notice.text, notice.weight)

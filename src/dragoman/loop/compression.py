@@ -10,8 +10,9 @@ from typing import Literal
 import msgspec
 
 from dragoman.context.compress import MAX_PROMPT_TOKENS, PROMPT_SHARE, Cut, may_be_used, raw_tokens_with, summary_message, verbatim_through
+from dragoman.context.decide import MOST_USELESS
 from dragoman.context.settings import CompressSettings
-from dragoman.context.summarise import read_snapshot, summary_request
+from dragoman.context.summarise import read_snapshot, summary_request, words_of
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
 from dragoman.providers.retry import keeps_refusing
@@ -24,7 +25,8 @@ from dragoman.values.record import Compressed
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
-Status = Literal["noop", "compressed", "inflated", "empty", "truncated", "failed"]
+Status = Literal["noop", "compressed", "extracted", "inflated", "empty", "truncated", "failed"]
+_QUOTED_CHARS = 120
 _PROMPT = os.path.join(os.path.dirname(__file__), "prompts", "summary.md")
 
 
@@ -40,6 +42,14 @@ class Compression(msgspec.Struct, frozen=True):
     """Why there is no summary."""
     pruned: int = 0
     """How many results were removed because there is no summary."""
+
+
+class _NotRepeated(DragomanError):
+    """The service failed on a request for a summary, and it is not repeated."""
+
+    def __init__(self, event: Retrying) -> None:
+        super().__init__(event.reason)
+        self.may_have_cost = event.may_have_cost
 
 
 class Summariser:
@@ -76,7 +86,7 @@ class Summariser:
         view, original = self._history.view, self._size.tokens
         model = view.model or self._session.model.name
         try:
-            response = await self._ask(self._request(model, cut, focus, window), emit)
+            response = await self._ask(self._request(model, cut, focus, window), emit, is_asked_for=force)
         except DragomanError as error:
             if isinstance(error, BudgetExceeded) or (may_switch and keeps_refusing(error)):
                 raise
@@ -87,7 +97,7 @@ class Summariser:
             return self._give_up(status, reason, model, response)
         snapshot = read_snapshot(response.message.text)
         if not snapshot:
-            return self._give_up("empty", say("loop.no_snapshot"), model, response)
+            return self._give_up("empty", _why_empty(response.message.text), model, response)
         room = min(MAX_PROMPT_TOKENS, window * PROMPT_SHARE) / self._size.scale
         verbatim = verbatim_through(self._history.entries, cut.through_seq)
         summary = summary_message(snapshot, verbatim, room, keeps_results=bool(cut.kept_seqs))
@@ -120,9 +130,11 @@ class Summariser:
         tokens = self._size.tokens
         reason = str(reason)
         self._history.not_compressed(status, tokens, reason, model=model, usage=response.usage if response is not None else None)
+        if self._history.cache.useless_summaries >= MOST_USELESS:
+            reason = str(say("loop.no_more_summaries", reason=reason, count=self._history.cache.useless_summaries))
         return Compression(status, tokens, new or tokens, reason)
 
-    async def _ask(self, request: Request, emit: Callable[[TurnEvent], None]) -> Response:
+    async def _ask(self, request: Request, emit: Callable[[TurnEvent], None], *, is_asked_for: bool) -> Response:
         self.requests += 1
         response: Response | None = None
         model, arrived = self._session.charged(self._session.model), Arrived(self._history.now_ms)
@@ -130,6 +142,8 @@ class Summariser:
             async with aclosing(model.stream(request)) as events:
                 async for event in events:  # to its end: so the connection can serve the turn that follows
                     if isinstance(event, Retrying):
+                        if self._history.cache.useless_summaries and not (is_asked_for or event.model):
+                            raise _NotRepeated(event)  # the summary before this one came to nothing too
                         self._record_spent(arrived.usage(may_have_cost=event.may_have_cost))
                         arrived.begin(event.wait_s)
                         self._follow_retry(event, emit)
@@ -173,6 +187,13 @@ def _fault_of(response: Response) -> tuple[Literal["truncated", "failed"] | None
             return "failed", say("loop.summary_refused", reason=response.raw_finish or response.finish.value)
         case _:
             return None, ""
+
+
+def _why_empty(text: str) -> str:
+    words = " ".join(words_of(text).split())
+    if not words:
+        return say("loop.no_snapshot")
+    return say("loop.no_summary_in_answer", answer=words if len(words) <= _QUOTED_CHARS else f"{words[: _QUOTED_CHARS - 1]}…")
 
 
 def _read_prompt() -> str:

@@ -36,7 +36,9 @@ def compose(harness: Harness, options: RunOptions) -> Configuration:
     model = harness.session.model
     settings = _lay_over(harness.settings, options.settings)
     # As many characters as the window has tokens: a third of it at most. A file that fills a small window would end the run.
-    harness.outputs.max_chars = min(harness.limits.max_output_chars, max(model.profile.context_window, 1_000))
+    harness.outputs.max_chars = min(
+        harness.limits.max_output_chars, max(model.profile_within(harness.session.history.view.windows).context_window, 1_000)
+    )
     tools = harness.registry.specs
     if harness.web is not None and harness.searcher is not None:
         tools, settings = offer_search(options.search or harness.web.search, harness.searcher, tools, settings)
@@ -71,10 +73,11 @@ def _in_recorded_order(tools: tuple[ToolSpec, ...], recorded: tuple[ToolSpec, ..
 def record(harness: Harness, wanted: Configuration) -> None:
     """Where something changed, that is an entry: a request without one extends the cached prefix of the last."""
     session, model, view = harness.session, harness.session.model, harness.session.history.view
+    window = model.profile_within(view.windows).prompt_window
     now = (
         model.name,
         model.provider.name,
-        model.profile.prompt_window,
+        window,
         wanted.system,
         wanted.tools,
         wanted.settings,
@@ -98,7 +101,7 @@ def record(harness: Harness, wanted: Configuration) -> None:
         deployment=model.provider.name,
         directories=harness.directories,
         versions=VERSIONS,
-        window=model.profile.prompt_window,
+        window=window,
         agent=harness.name,
         boundary=harness.boundary.for_record,
         dialect=model.provider.dialect,

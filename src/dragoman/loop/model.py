@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,6 +42,12 @@ class Model(msgspec.Struct, frozen=True):
     @property
     def profile(self) -> Profile:
         return self.provider.profile(self.name)
+
+    def profile_within(self, windows: Mapping[tuple[str, str], int]) -> Profile:
+        """The profile. A window that is only a guess is no larger than the one recorded, which its service may have told."""
+        profile = self.profile
+        told = 0 if profile.known else windows.get((self.provider.name, self.name), 0)
+        return msgspec.structs.replace(profile, context_window=told, input_window=0) if 0 < told < profile.prompt_window else profile
 
     @property
     def cache_kind(self) -> str:

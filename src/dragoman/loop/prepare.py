@@ -39,7 +39,7 @@ async def take_prompt(harness: Harness, prompt: Message | None, options: RunOpti
 def is_short(harness: Harness, prompt: Message | None = None) -> bool:
     """Whether the next request, with this prompt, fits the model's window, whatever its tokenizer."""
     raw_tokens = harness.session.history.view.raw_tokens + (message_tokens(prompt) if prompt is not None else 0)
-    return raw_tokens * MAX_SCALE < harness.session.model.profile.prompt_window
+    return raw_tokens * MAX_SCALE < harness.session.model.profile_within(harness.session.history.view.windows).prompt_window
 
 
 def is_repeated(harness: Harness, prompt: Message) -> bool:

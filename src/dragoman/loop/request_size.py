@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.context.tokens import LEAST_ERROR, MIN_SCALE
+from dragoman.loop.model import Model
 from dragoman.loop.session import Session
 from dragoman.values.errors import DragomanError
 from dragoman.values.messages import Request
@@ -27,8 +28,8 @@ class RequestSize:
 
     @property
     def profile(self) -> Profile:
-        model = self._session.model
-        return model.provider.profile(self._history.view.model or model.name)
+        view, model = self._history.view, self._session.model
+        return Model(model.provider, view.model or model.name).profile_within(view.windows)
 
     @property
     def window(self) -> int:

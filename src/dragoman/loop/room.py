@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.context.decide import Decision, has_grown, threshold_tokens
 from dragoman.context.settings import CompressSettings
 from dragoman.loop.request_size import RequestSize
 from dragoman.loop.session import Session
@@ -76,7 +77,7 @@ class Room:
 
     def _summary_may_do(self, is_new: bool) -> bool:
         """Whether a summary could be had, and the shortest there is would be enough."""
-        from dragoman.context.compress import find_cut, raw_tokens_with_least_summary, threshold_tokens
+        from dragoman.context.compress import find_cut, raw_tokens_with_least_summary
         from dragoman.context.summarise import can_be_read
 
         view, size, window = self._history.view, self._size, self._size.window
@@ -98,11 +99,35 @@ class Room:
 
     # --- making some
 
+    async def follow(self, decision: Decision, emit: Emit, limit: int) -> None:
+        """Have older messages summed up if that is due; remove results if it would be and no model is asked any more."""
+        if decision.compress:
+            await self.sum_up("", emit, limit=limit)
+        elif decision.shrink:
+            self._shrink(emit, self._size.window, self._settings.min_gain)
+
+    async def make_after(self, error: ContextOverflow, emit: Emit) -> None:
+        """The service has found the request too long. Where the window is a guess, the limit that it tells is kept."""
+        from dragoman.loop.told_window import keep_limit
+
+        keep_limit(self._history, self._size, error)
+        await self.make(emit, at_most=min(self._size.tokens, self._size.window))
+
     async def make(self, emit: Emit, at_most: int = 0) -> None:
-        """All that can be done, once: a summary unless one was just tried, then whatever results can go."""
-        done = None if self._just_tried() else await self.sum_up("", emit, at_most, limit=self._history.view.window)
+        """All that can be done, once: a summary unless one was tried just before, then whatever results can go, then an extract."""
+        window, threshold = at_most or self._size.window, threshold_tokens(self._settings, at_most or self._size.window)
+        done = None if self._must_wait() else await self.sum_up("", emit, at_most, limit=self._history.view.window)
         if done is None or done.status != "compressed" or (not at_most and self._size.tokens > self._size.window):
-            self._shrink(emit, at_most or self._size.window)
+            self._shrink(emit, window)
+            if self._size.tokens > threshold:
+                self._extract(emit, window)
+
+    def _must_wait(self) -> bool:
+        """Whether no model is asked for another summary yet, or no more at all."""
+        cache = self._history.cache
+        if not cache.useless_summaries:
+            return self._just_tried()
+        return not has_grown(self._settings, self._size.tokens, cache)
 
     def _just_tried(self) -> bool:
         """Whether nothing was said or done since the last summary: another would come out the same."""
@@ -121,7 +146,7 @@ class Room:
         `limit`: the window that forces it, and for which alone it holds. `force`: however short the conversation is, and however little
         the summary saves.
         """
-        from dragoman.context.compress import find_cut, find_forced_cut, raw_tokens_without, threshold_tokens
+        from dragoman.context.compress import find_cut, find_forced_cut, raw_tokens_without
         from dragoman.loop.compression import Summariser
 
         history, settings, size = self._history, self._settings, self._size
@@ -146,7 +171,8 @@ class Room:
         else:
             done = msgspec.structs.replace(self.do_nothing("loop.nothing_to_sum_up"), reason=said.reason)
         if done.status != "noop":
-            emit(ContextCompressed(done.status, done.original_tokens, done.new_tokens, limit if done.status == "compressed" else 0))
+            held_for = limit if done.status == "compressed" else 0
+            emit(ContextCompressed(done.status, done.original_tokens, done.new_tokens, held_for, done.reason))
             _log("%s: about %d tokens, before %d%s", done.status, done.new_tokens, original, f" ({done.reason})" if done.reason else "")
         if done.status != "compressed":
             pruned = self._shrink(emit, window) if original > threshold else 0
@@ -171,17 +197,31 @@ class Room:
 
         return Compression("noop", self._size.tokens, self._size.tokens, str(say(key)))
 
-    def _shrink(self, emit: Emit, window: int) -> int:
-        """Without a model: the oldest results go until the request is well below the threshold. Returns how many."""
-        from dragoman.context.compress import shrink, threshold_tokens
+    def _shrink(self, emit: Emit, window: int, min_gain: float = 0.0) -> int:
+        """Without a model: the oldest results go until the request is well below the threshold. Returns how many. `min_gain`: none go
+        where the request would not be shorter by this share."""
+        from dragoman.context.compress import shrink
 
         over = self._size.tokens - threshold_tokens(self._settings, window) * SHRINK_TO
         found = shrink(self._history.view, over / self._size.scale) if over > 0 else None
         if found is None or not found.call_ids:
             return 0
         saved, limit = round(found.raw_tokens * self._size.scale), self._history.view.window
+        if saved < min_gain * self._size.tokens:
+            return 0
         self.prune(found.call_ids, saved, "too long, and no summary to be had", 0, emit, limit=limit)
         return len(found.call_ids)
+
+    def _extract(self, emit: Emit, window: int) -> None:
+        """Put an extract in the place of older messages: no summary is to be had, and no result that could go would be enough."""
+        from dragoman.loop.extracting import record_extract
+
+        before = self._files()
+        done = record_extract(self._history, self._size, self._settings, window)
+        if done is not None:
+            self._forget_missing(before)
+            emit(ContextCompressed("extracted", done.original_tokens, done.new_tokens, done.window))
+            _log("extracted: about %d tokens, before %d", done.new_tokens, done.original_tokens)
 
     def prune(self, call_ids: tuple[str, ...], saved_tokens: int, reason: str, premium_tokens: int, emit: Emit, *, limit: int = 0) -> None:
         before = self._files()

@@ -192,7 +192,8 @@ class Session:
         """Use another model from the next request on. It is recorded only if the conversation has begun."""
         self.model = model
         if self.history.view.model:
-            self.history.change_model(model.name, model.provider.name, model.profile.prompt_window, model.provider.dialect)
+            window = model.profile_within(self.history.view.windows).prompt_window
+            self.history.change_model(model.name, model.provider.name, window, model.provider.dialect)
 
     def follow_retry(self, event: Retrying) -> ModelSwitched:
         """A retry policy went on with another model of the same service: so does the session."""

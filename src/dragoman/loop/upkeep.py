@@ -63,8 +63,7 @@ class Upkeep:
         decision = self.decide()
         self._apply(decision, emit)
         self._waiting.tell(decision.waiting, emit)
-        if decision.compress:
-            await self.room.sum_up("", emit, limit=self._limit())
+        await self.room.follow(decision, emit, self._limit())
         if await self.size.measure() <= self.size.window:
             return
         if self.settings.compress.enabled:
@@ -79,7 +78,7 @@ class Upkeep:
         if not self.settings.compress.enabled:
             return False
         before = self._history.view.raw_tokens
-        await self.room.make(emit, at_most=min(self.size.tokens, self.size.window))
+        await self.room.make_after(error, emit)
         return self._history.view.raw_tokens < before
 
     async def compress(self, focus: str = "", *, force: bool = True, emit: Emit | None = None) -> Compression:

@@ -60,6 +60,12 @@ _OVERFLOW = (
 )
 # One request alone is over the limit of a minute: waiting does not help, a shorter request does.
 _OVER_MINUTE = r"(?i)request too large for |tokens must be reduced in order to run"
+_LIMITS = (
+    r"> ?([\d,]+)",
+    r"\[1, ?([\d,]+)\]",
+    r"(?i)(?:maximum|limit|allowed|context (?:window|length|size)|more than)\D{0,40}?([\d,]{3,})",
+)
+"""Where an overflow names the limit, the most telling form first."""
 # Not "exceeded your current quota, please check your plan": Gemini says that for every limit, per-minute ones too.
 _EMPTY_ACCOUNT = (
     r"(?i)insufficient.{0,3}(quota|balance|credit)|credit balance is too low|requires more credits|used all available credits|"
@@ -100,6 +106,12 @@ def retry_after_s(headers: Mapping[str, str], fault: ErrorBody, now: float | Non
     """How long the server asks us to wait before a retry: the longest of its hints."""
     hints = [hint for hint in (*_header_hints(headers, time.time() if now is None else now), *_retry_infos(fault)) if hint is not None]
     return max(hints, default=None)
+
+
+def named_limit(message: str) -> int:
+    """Return the number of tokens that an overflow names as the most; 0 if it names none."""
+    found = next((found for form in _LIMITS if (found := re.search(form, message)) is not None), None)
+    return int(found[1].replace(",", "") or 0) if found is not None else 0
 
 
 def _error(status: int, message: str, fault: ErrorBody, headers: Mapping[str, str], deployment: Deployment) -> ProviderError:

@@ -330,6 +330,7 @@ class Compressed(_Entry, frozen=True, tag="compressed"):
     after_seq: int = 0
     """Everything up to here (the description of the environment) stays as it was."""
     model: str = ""
+    """The model that wrote the summary; empty: none did (an extract, or imported)."""
     usage: Usage | None = None
     """Usage of the summary request."""
     window: int = 0

@@ -174,7 +174,9 @@ TEXTS = {
     "told_compressed": "context: older messages summarised (about {before:token|tokens} before, {after:,} now)",
     "told_for_window": "{what}, for models with a window of {window} or less only",
     "told_compressing": "context: about {tokens:token|tokens} of {window:,}: the model is asked to summarise the older messages …",
-    "told_not_compressed": "context: older messages could not be summarised ({status}; about {before:token|tokens})",
+    "told_extracted": "context: no summary could be had, so older messages were shortened without a model (about {before:token|tokens} "
+    "before, {after:,} now)",
+    "told_not_compressed": "context: older messages were not summarised: {reason} (about {before:token|tokens})",
     "call_line": "  {title} {outcome}",
     "call_done": "✓ {what}",
     "call_failed": "✗ {why}",

@@ -7,6 +7,8 @@ TEXTS = {
     "sessions.not_a_choice": "{session} is not a session; give `latest`, or at least four characters of an id (`dragoman sessions list` "
     "shows them)",
     "sessions.not_an_id": "{name} is not a session id; ids look like 20261115-120102-1a2b3c4d (`dragoman sessions list` shows them)",
+    "loop.no_more_summaries": "{reason}; after {count:useless summary|useless summaries} in a row no more are requested: old results are "
+    "left out instead, and /compress still requests one",
     "loop.results_wait": "{results:outdated result is|outdated results are} left out of what the model sees {when}: {tokens:token|tokens}, "
     "{percent} of the request (`dragoman context` shows it; `dragoman context prune`, or /context prune in the conversation, does it now)",
     "loop.model_is_code": "this session used {model}, which is Python code to import; a session's file is not trusted with that: name the "

@@ -6,6 +6,7 @@ TEXTS = {
     "sessions.no_number": "没有会话 {session}：会话有 ID 而没有编号；`dragoman sessions list` 显示它们",
     "sessions.not_a_choice": "{session} 不是会话；请写 `latest`，或 ID 的至少四个字符（`dragoman sessions list` 显示它们）",
     "sessions.not_an_id": "{name} 不是会话 ID；ID 形如 20261115-120102-1a2b3c4d（`dragoman sessions list` 显示它们）",
+    "loop.no_more_summaries": "{reason}；连续 {count} 次总结都不可用，不再请求总结，改为省略旧结果；用 /compress 仍可请求一次",
     "loop.results_wait": "{results:,} 个已过时的结果（{tokens:,} 个 token，占请求的 {percent}）将{when}不再给模型看"
     "（dragoman context 可查看；dragoman context prune 可立即移除，在对话中则输入 /context prune）",
     "loop.model_is_code": "此会话使用的 {model} 是要导入的 Python 代码；会话文件不足以让人信任它：请用 -m 自己指定模型",
