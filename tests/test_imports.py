@@ -168,6 +168,7 @@ LATER = {
     "loop.compressing": "only where a compression is asked for",
     "loop.compression": "only where the request is too long",
     "loop.history_json": "only where a history is wanted as JSON",
+    "loop.ending": "only where an agent is closed, or what waits for a run is cancelled",
     "loop.extracting": "only where no summary can be had and pruning is not enough",
     "loop.told_window": "only where a service finds a request too long",
     "loop.fallback": "only where a service keeps refusing",

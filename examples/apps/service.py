@@ -15,6 +15,7 @@ and what was spent by runs that were cancelled or exceeded it counts.
 import json
 import os
 from collections.abc import AsyncIterator
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -61,34 +62,47 @@ def sse(event: str, data: object) -> str:
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"
 
 
-async def stream(user: str, agent: dm.Agent, run: dm.Run[str]) -> AsyncIterator[str]:
+async def end(user: str, agent: dm.Agent, run: dm.Run[str]) -> None:
     try:
-        async for event in run:
-            match event:
-                case dm.TextDelta(text=text):
-                    yield sse("text", text)
-                case dm.ToolCallRequested(call=call):
-                    yield sse("call", {"id": call.id, "name": call.name})
-                case dm.ToolCallFinished(call_id=call_id):
-                    yield sse("result", {"id": call_id, "text": event.text})
-                case UserCancelled():
-                    yield sse("cancelled", "the run was cancelled")
-                case ErrorRaised(error_type=BudgetExceeded.__name__, message=message):
-                    yield sse("budget", message)
-                case _:
-                    pass
-        for waiting in agent.pending:
-            yield sse("approval", {"id": waiting.id, "args": waiting.args})
-        if not run.result.error:
-            yield sse("done", {"cost_usd": agent.cost_usd(agent.history.entries)})
-    finally:
-        del running[user]
         await agent.aclose()
+    finally:
+        if running.get(user) is run:
+            del running[user]
 
 
-def start(user: str, agent: dm.Agent, run: dm.Run[str]) -> Response:
-    running[user] = run
-    return StreamingResponse(stream(user, agent, run), media_type="text/event-stream")
+async def stream(user: str, agent: dm.Agent, run: dm.Run[str]) -> AsyncIterator[str]:
+    async for event in run:
+        match event:
+            case dm.TextDelta(text=text):
+                yield sse("text", text)
+            case dm.ToolCallRequested(call=call):
+                yield sse("call", {"id": call.id, "name": call.name})
+            case dm.ToolCallFinished(call_id=call_id):
+                yield sse("result", {"id": call_id, "text": event.text})
+            case UserCancelled():
+                yield sse("cancelled", "the run was cancelled")
+            case ErrorRaised(error_type=BudgetExceeded.__name__, message=message):
+                yield sse("budget", message)
+            case _:
+                pass
+    for waiting in agent.pending:
+        yield sse("approval", {"id": waiting.id, "args": waiting.args})
+    if not run.result.error:
+        yield sse("done", {"cost_usd": agent.cost_usd(agent.history.entries)})
+    await end(user, agent, run)  # before the client sees the end, and may ask again
+
+
+class RunResponse(StreamingResponse):
+    def __init__(self, user: str, agent: dm.Agent, run: dm.Run[str]) -> None:
+        super().__init__(stream(user, agent, run), media_type="text/event-stream")
+        self.whose = user, agent, run
+        running[user] = run
+
+    async def __call__(self, *connection: Any) -> None:
+        try:
+            await super().__call__(*connection)
+        finally:  # the client may have left: nobody goes on with the generator then
+            await end(*self.whose)
 
 
 def refuse_second(user: str) -> None:
@@ -100,7 +114,7 @@ async def messages(request: Request) -> Response:
     user, prompt = request.path_params["user"], (await request.json())["prompt"]
     refuse_second(user)
     agent = open_agent(user)
-    return start(user, agent, agent.run(prompt))
+    return RunResponse(user, agent, agent.run(prompt))
 
 
 async def approvals(request: Request) -> Response:
@@ -114,7 +128,7 @@ async def approvals(request: Request) -> Response:
         call_id: dm.Deny(decision) if isinstance(decision, str) else dm.Allow()
         for call_id, decision in decided.items()
     }
-    return start(user, agent, agent.resume(decisions))
+    return RunResponse(user, agent, agent.resume(decisions))
 
 
 async def cancel(request: Request) -> Response:

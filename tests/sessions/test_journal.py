@@ -413,3 +413,37 @@ def test_when_a_read_began_is_written_with_the_next_line_or_at_a_sync(path: Path
     journal.append(ToolStarted(6, 5, "c6", "read_file", read_only=True))
     journal.close()
     assert [each.seq for each in read_log(path).entries] == [1, 2, 3, 4, 5, 6]
+
+
+def test_closing_waits_for_a_sync_that_is_under_way_in_a_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where `with Agent` ends in async code that was cancelled: the file is not closed beneath the sync."""
+    began, synced, really = threading.Event(), list[int](), private.sync_file
+
+    def slowly(descriptor: int) -> None:
+        began.set()
+        go_on.wait(60)
+        really(descriptor)
+        synced.append(descriptor)
+
+    go_on = threading.Event()
+    monkeypatch.setattr("dragoman.sessions.journal.sync_file", slowly)
+
+    async def go() -> None:
+        journal = create(path, started())
+        journal.append(entry(2))
+        syncing = asyncio.create_task(journal.sync())
+        await asyncio.to_thread(began.wait, 60)
+        closing = threading.Thread(target=journal.close)
+        closing.start()
+        closing.join(0.05)
+        assert closing.is_alive()
+        assert not journal.is_closed
+        go_on.set()
+        await asyncio.to_thread(closing.join, 60)
+        assert journal.is_closed
+        await syncing
+        assert journal.fault == ""
+        assert min(synced) > 0
+
+    asyncio.run(go())
+    assert read_log(path).entries == some(2)

@@ -376,12 +376,14 @@ class Agent(BetweenRuns, Generic[D, T]):
     # --- ending it
 
     async def aclose(self) -> None:
-        """End what is going on, and close the session and the connections this agent opened. A provider that was given stays open."""
-        await self._stop_work()
-        for each in [each for each in self.beside.values() if hasattr(each, "aclose")]:
-            await each.aclose()
-        await self.close_hooks()
-        await self._close_session()
+        """End what is going on, and close the session and the connections this agent opened. A provider that was given stays open.
+
+        All of that is done even if the caller is cancelled meanwhile.
+        """
+        from dragoman.loop.ending import end
+
+        beside = [each.aclose for each in self.beside.values() if hasattr(each, "aclose")]
+        await end(self._harness, [*beside, self.close_hooks])
 
     async def close_hooks(self) -> None:
         """Call the hooks for the end, once: `aclose` does."""

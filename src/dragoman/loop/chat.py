@@ -254,8 +254,9 @@ class Chat(BetweenRuns):
 
     async def aclose(self) -> None:
         """End what is going on, and close the session and the connections it opened. A provider that was given stays open."""
-        await self._stop_work()
-        await self._close_session()
+        from dragoman.loop.ending import end
+
+        await end(self._harness)
 
     def close(self) -> None:
         """`aclose` for code that is not async."""

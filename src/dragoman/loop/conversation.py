@@ -298,18 +298,3 @@ class BetweenRuns(TakesOver):
     def cost_usd(self, entries: Iterable[Entry]) -> float | None:
         """What the answers and summaries among these cost, or None where the prices are not known."""
         return self._harness.bill.cost_usd(entries)
-
-    # --- ending it
-
-    async def _stop_work(self) -> None:
-        """End what is going on, and return when it is over."""
-        if (worker := self._session.work.current) is not None:
-            worker.cancel()
-            await worker.finished()
-
-    async def _close_session(self) -> None:
-        await self._harness.stop_connecting()
-        await self._session.aclose()
-        if self._harness.commands is not None:
-            self._harness.commands.close()
-        await self._harness.models.aclose()

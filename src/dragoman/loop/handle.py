@@ -183,8 +183,10 @@ class RunHandle(Coroutine[Any, Any, Result[T]], Generic[T]):
         try:
             await asyncio.shield(self._task)
         except asyncio.CancelledError:
+            from dragoman.loop.ending import wait_through
+
             self.cancel()  # whoever waited for it was cancelled: so is the run
-            await asyncio.wait([self._task], timeout=2)
+            await wait_through(self._task, 2)
             raise
 
     async def aclose(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -214,6 +215,8 @@ class SessionJournal(SharedSync):
         """How many of the lines are in the file."""
         self._unclean = False
         """Whether the file may hold something after the lines counted as written."""
+        self._at_disk = threading.Lock()
+        """Held while the file is synced, in whatever thread: it is not closed meanwhile."""
         self._write()
 
     @property
@@ -240,11 +243,12 @@ class SessionJournal(SharedSync):
         self._write()
         if self._has_work:
             self._finish_sync(self._written, self._try_to_sync())
-        descriptor, self._descriptor = self._descriptor, -1
-        try:
-            os.close(descriptor)
-        except OSError as error:
-            self._stop_saving(_reason_of(error))
+        with self._at_disk:
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                os.close(descriptor)
+            except OSError as error:
+                self._stop_saving(_reason_of(error))
 
     def _leave_to_parent(self) -> None:
         """In a forked child: close its copy of the descriptor. The parent keeps the lock, and writes what was waiting."""
@@ -299,16 +303,19 @@ class SessionJournal(SharedSync):
         self._finish_sync(count, await asyncio.to_thread(self._try_to_sync))
 
     def _try_to_sync(self) -> str:
-        """Runs in a thread, so it changes nothing here. Returns what went wrong."""
-        try:
-            sync_file(self._descriptor)
-            for directory in self._directories:
-                sync_directory(directory)
-            if not os.fstat(self._descriptor).st_nlink:
-                return say("sessions.file_removed")
-        except OSError as error:
-            return _reason_of(error)
-        return ""
+        """Runs in a thread, so it changes nothing here. Returns what went wrong. A journal that was closed meanwhile is on disk."""
+        with self._at_disk:
+            if self.is_closed:
+                return ""
+            try:
+                sync_file(self._descriptor)
+                for directory in self._directories:
+                    sync_directory(directory)
+                if not os.fstat(self._descriptor).st_nlink:
+                    return say("sessions.file_removed")
+            except OSError as error:
+                return _reason_of(error)
+            return ""
 
     def _finish_sync(self, count: int, fault: str) -> None:
         """Update the state after a sync of the first `count` lines."""

@@ -40,6 +40,7 @@ key, and translate them. The raw cause is chained.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -100,10 +101,11 @@ class NoSession(InputError):
 
 
 class InUse(InputError):
-    """Another process is writing this session. `.pid` is its process id, 0 if the system does not say."""
+    """Somebody is writing this session. `.pid` is the id of the process, which may be this one, and 0 if the system does not say."""
 
     def __init__(self, session_id: str, pid: int) -> None:
-        who = say("sessions.in_use_by", pid=pid) if pid else say("sessions.in_use_by_unknown")
+        unknown, other = say("sessions.in_use_by_unknown"), say("sessions.in_use_by", pid=pid)
+        who = say("sessions.in_use_here", pid=pid) if pid == os.getpid() else other if pid else unknown
         super().__init__(say("sessions.in_use", session=session_id, who=who))
         self.session_id = session_id
         self.pid = pid

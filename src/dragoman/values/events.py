@@ -284,13 +284,12 @@ class ContextCompressed(msgspec.Struct, frozen=True, tag="compressed"):
     """Older messages were replaced by a summary, or could not be: see `status`."""
 
     status: str
-    """compressed; extracted: by an extract that no model wrote; inflated, empty, truncated, failed: there is no summary."""
+    """compressed; extracted: by an extract that no model wrote; inflated, empty, truncated, failed: no summary, for this `reason`."""
     original_tokens: int = 0
     new_tokens: int = 0
     window: int = 0
     """As in ContextPruned."""
     reason: str = ""
-    """Why there is no summary, and whether another will be requested."""
 
 
 class ContextOverflowed(msgspec.Struct, frozen=True, tag="overflow"):

@@ -320,7 +320,7 @@ class Kept(_Entry, frozen=True, tag="kept"):
 
 
 class Compressed(_Entry, frozen=True, tag="compressed"):
-    """The summary replaces everything after `after_seq`, up to and including `through_seq`."""
+    """The summary replaces everything after `after_seq`, up to and including `through_seq`. Without a `model` none wrote it: an extract."""
 
     read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "savings", "costs", "left_out", "path", "blobs", "transcript"})
     through_seq: int
@@ -330,7 +330,6 @@ class Compressed(_Entry, frozen=True, tag="compressed"):
     after_seq: int = 0
     """Everything up to here (the description of the environment) stays as it was."""
     model: str = ""
-    """The model that wrote the summary; empty: none did (an extract, or imported)."""
     usage: Usage | None = None
     """Usage of the summary request."""
     window: int = 0

@@ -14,6 +14,7 @@ TEXTS = {
     "sessions.unreadable": "session {session} cannot be read: {reason} ({path})",
     "sessions.in_use": "session {session} is in use by {who}; close that one first, read the session with Store.read, or continue in "
     "a copy that Store.fork makes",
+    "sessions.in_use_here": "this process itself (pid {pid}): by an agent or a chat that was not closed",
     "sessions.in_use_by": "another process (pid {pid})",
     "sessions.in_use_by_unknown": "another process (pid unknown)",
     "sessions.not_writable": "{path} cannot be written ({reason}); Store.read reads it, Store.fork copies it",

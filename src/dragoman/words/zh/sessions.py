@@ -13,6 +13,7 @@ TEXTS = {
     "sessions.nothing_readable": "会话 {session} 没有一行可读；其文件保持原样（{path}）",
     "sessions.unreadable": "无法读取会话 {session}：{reason}（{path}）",
     "sessions.in_use": "会话 {session} 正被 {who} 使用；请先关闭它，用 Store.read 读取会话，或在 Store.fork 生成的副本中继续",
+    "sessions.in_use_here": "本进程（pid {pid}）中尚未关闭的 agent 或 chat",
     "sessions.in_use_by": "另一个进程（pid {pid}）",
     "sessions.in_use_by_unknown": "另一个进程（pid 未知）",
     "sessions.not_writable": "无法写入 {path}（{reason}）；Store.read 可读取它，Store.fork 可复制它",
