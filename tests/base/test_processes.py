@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.base.processes import COOKIE, end_processes, kill_group
+from dragoman.base.processes import COOKIE, _pids_with_cookie, end_processes, kill_group
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 
@@ -68,3 +68,28 @@ def test_only_the_variable_of_calls_says_whose_a_process_is() -> None:
         assert ours.wait(60) in (-signal.SIGTERM, -signal.SIGKILL)
         assert other.poll() is None
         kill_group(other.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found by their environment")
+def test_a_process_is_found_also_in_the_moment_it_is_started() -> None:
+    """While a program takes the place of another, its environment cannot be read: what was started just then lived on."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})  # one processor: we often look while the other has not come to its turn
+    try:
+        for number in range(150):
+            env = {COOKIE: f"started-{os.getpid()}-{number}"}
+            with subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"], env=env, start_new_session=True) as process:
+                try:
+                    assert _pids_with_cookie(env[COOKIE], COOKIE) == [process.pid]
+                finally:
+                    process.kill()
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found by their environment")
+def test_a_process_without_an_environment_is_nobodys() -> None:
+    with subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"], env={}, start_new_session=True) as process:
+        end_processes(None, f"nobody-{os.getpid()}")
+        assert process.poll() is None
+        process.kill()

@@ -20,6 +20,8 @@ COOKIE = "DRAGOMAN_CALL"
 GRACE_S = 0.2
 """How long processes have to end after SIGTERM."""
 _KILLING_S = 0.2
+_STARTING_S = 0.1
+"""How long a look for processes waits in all for those that are just being started."""
 
 
 def end_processes(group: int | None, cookie: str, variable: str = COOKIE) -> None:
@@ -174,11 +176,27 @@ def _send_signal(send: Callable[[int, int], None], target: int, number: int) -> 
 def _pids_with_cookie(cookie: str, variable: str) -> list[int]:
     """Ids of living processes with the cookie in that variable. Elsewhere in an environment the same letters may stand by chance."""
     name, wanted = f"{variable}=".encode(), cookie.encode()
+    until_s = time.monotonic() + _STARTING_S
+    found = ((pid, environment or _environment_once_started(pid, until_s)) for pid, environment in _read_each("environ"))
     return [
         pid
-        for pid, environment in _read_each("environ")
+        for pid, environment in found
         if wanted in environment and any(wanted in each for each in environment.split(b"\0") if each.startswith(name))
     ]
+
+
+def _environment_once_started(pid: int, until_s: float) -> bytes:
+    """The environment of a process that seems to have none: while a program replaces another in it, neither that nor its arguments can be
+    read, and on a busy machine that moment is long. Empty where it has none, has ended, or belongs to the system."""
+    while True:
+        try:
+            arguments, stat = _read(pid, "cmdline"), _read(pid, "stat")
+            has_memory = stat.rpartition(b")")[2].split()[20] != b"0"
+            if arguments or not has_memory or time.monotonic() > until_s:
+                return _read(pid, "environ") if arguments else b""
+        except (OSError, IndexError):
+            return b""
+        time.sleep(0.001)
 
 
 def _has_living(group: int) -> bool:
@@ -203,7 +221,11 @@ def _read_each(file_name: str) -> Iterator[tuple[int, bytes]]:
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/{file_name}", "rb", buffering=0) as file:
-                yield int(name), file.read()
+            yield int(name), _read(int(name), file_name)
         except OSError:  # it has ended, or is not ours
             continue
+
+
+def _read(pid: int, file_name: str) -> bytes:
+    with open(f"/proc/{pid}/{file_name}", "rb", buffering=0) as file:
+        return file.read()
