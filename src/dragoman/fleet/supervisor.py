@@ -110,7 +110,8 @@ class FleetSupervisor:
                 number, attempt = self.fleet.task_and_attempt(slot)
                 self.fleet.reopen(self.fleet.task(number), attempt)
         self._find_results_again()
-        self._limiter.restate(sums(self.fleet).usd, {})
+        if any(self._epochs):
+            self._limiter.restate(sums(self.fleet).usd, {})
 
     def _task_and_attempt(self, slot: int) -> tuple[Task, int]:
         number, attempt = self.fleet.task_and_attempt(slot)
