@@ -22,6 +22,7 @@ SUBJECTS = {
     "load": "1 to 1,000 agents in one process, beside httpx2 and a bare asyncio client",
     "render": "making a request of a long history: cold, warm, and with two new messages",
     "citations": "markers in a long grounded answer: a megabyte of text, ten thousand supports",
+    "kept_work": "what keeping uncommitted work adds to a command in a tree of 5,000 files",
     "commands": "what the sandbox adds to a command, at each level, beside plain execution",
     "context_build": "one round of a long session: new entries, a decision, the request and its bytes",
     "context_cost": "what pruning costs and saves on real sessions, and how well tokens are estimated (checks: make bench-context)",

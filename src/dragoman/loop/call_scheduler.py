@@ -70,7 +70,10 @@ class CallScheduler:
         for call in numbered:
             self._watch(ToolCallRequested(call, client_initiated=client_initiated))
         self._scheduler = self._harness.scheduler(self._watch)
-        return await self._scheduler.run(numbered)
+        try:
+            return await self._scheduler.run(numbered)
+        finally:
+            await self._harness.settle()
 
     def cancel(self, call_id: str) -> bool:
         """End one call and leave the others. False where no such call is under way."""

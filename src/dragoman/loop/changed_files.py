@@ -66,7 +66,7 @@ def files_to_check(view: View, entries: Sequence[Entry]) -> FilesToCheck:
     undone = _find_undone(own, gone)
     left: dict[str, str] = {}
     for entry in own:
-        if isinstance(entry, FilesChanged) and entry.seq not in gone:
+        if isinstance(entry, FilesChanged) and entry.seq not in gone and not entry.unsure:
             left |= {file.path: file.after for file in entry.files if file.path in known and entry.seq > known[file.path][0]}
     return FilesToCheck({path: version for path, (_, version) in known.items()}, undone, left)
 

@@ -182,7 +182,10 @@ class Chat(BetweenRuns):
         worker = ChatTurn(self._harness, None, RunOptions())
         await self._session.work.begin_after(worker)
         try:
-            return await self._harness.scheduler(watch or _ignore).run(chosen) if chosen else ()
+            try:
+                return await self._harness.scheduler(watch or _ignore).run(chosen) if chosen else ()
+            finally:
+                await self._harness.settle()
         finally:
             self._session.work.end(worker)
 

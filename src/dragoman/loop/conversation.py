@@ -150,7 +150,7 @@ class BetweenRuns(TakesOver):
     def undo(self, runs: int = 1, *, force: bool = False) -> tuple[str, ...]:
         """Put files back as they were before the last run, or the last few. Returns the paths that were changed by it.
 
-        Only of a conversation that is kept (`session=`), and only what tools wrote: what a command did is not known. Raises InputError,
+        Only of a conversation that is kept (`session=`): what tools wrote, and what commands changed in the workspace. Raises InputError,
         having touched nothing, where somebody else has changed one of the files since, or one is guarded, unless it is forced. Files
         outside the workspace are left alone in any case, and so is what was done before the session was imported.
         """

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 def undo(harness: Harness, runs: int, *, force: bool) -> tuple[str, ...]:
     """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
+    _note_beside(harness)
     return _put_back(harness, changes_of_last_run(harness.session.history.entries, runs), force=force)
 
 
 def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:
     """Go back to how things stood after entry `seq`. Returns the paths of files that were put back."""
+    _note_beside(harness)
     history = harness.session.history
     entries = history.entries
     entry = next((entry for entry in entries if entry.seq == seq), None)
@@ -36,7 +38,14 @@ def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str
 
 def restore_files(harness: Harness, seq: int, *, force: bool) -> tuple[str, ...]:
     """Files as they stood after entry `seq`; what was said stays. Returns the paths that were changed by it."""
+    _note_beside(harness)
     return _put_back(harness, changes_after(harness.session.history.entries, seq), force=force)
+
+
+def _note_beside(harness: Harness) -> None:
+    """A command that goes on in the background may have changed files since the last look."""
+    if harness.session.background is not None and (work := harness.kept_work) is not None and (beside := work.beside()):
+        harness.session.history.change_files("", beside, unsure=True)
 
 
 def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool) -> tuple[str, ...]:
@@ -48,5 +57,5 @@ def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool)
     if session.log is not None:
         session.log.note_folders(plan.folders)
     restored = restore(plan, force=force)
-    session.history.restore_files(plan.changes)
+    session.history.restore_files(plan.changes, restored.files)
     return tuple(file.path for file in restored.files)

@@ -34,7 +34,7 @@ from dragoman.tools.registry import Registry
 from dragoman.tools.scheduler import Scheduler
 from dragoman.tools.workspace import Workspace
 from dragoman.values import tracing
-from dragoman.values.calls import Decide, Ledger, MeantCall, PendingCall, Tool
+from dragoman.values.calls import Decide, Intent, Ledger, MeantCall, PendingCall, Tool
 from dragoman.values.events import NoticeGiven, SavingChanged, TurnEvent
 from dragoman.values.messages import Message, Settings, ToolCall, ToolSpec
 from dragoman.words import say
@@ -43,14 +43,16 @@ if TYPE_CHECKING:
     from dragoman.loop.budget import Account
     from dragoman.loop.changed_files import FileNews
     from dragoman.loop.commands import CommandStarter
+    from dragoman.loop.kept_work import KeptWork
     from dragoman.loop.own_keys import OwnKeys
     from dragoman.loop.upkeep import Upkeep
     from dragoman.policy.denied_reads import DeniedReads
+    from dragoman.policy.discarding import Discarded
     from dragoman.policy.rules import Rule
     from dragoman.policy.sandbox.detection import Detected
-    from dragoman.sessions.watched_files import WatchedFiles
     from dragoman.tools.background import BackgroundCommands
     from dragoman.values.hooks import HookCaller
+    from dragoman.values.record import FileChange
 
 Emit = Callable[[TurnEvent], None]
 
@@ -83,7 +85,6 @@ class Harness:
     _holder: Harness | None = None
     _connecting: asyncio.Task[None] | None = None
     _ledger: Ledger | None = None
-    _watched: WatchedFiles | None = None
     _upkeep: Upkeep | None = None
     _own_keys: OwnKeys | None = None
     _secret: tuple[str, ...] | None = None
@@ -160,6 +161,8 @@ class Harness:
             reach_of=lambda call_id: self.approvals.reach_of(call_id),
             writing=lambda: self.approvals,
             outside_run=(lambda call_id: self.approvals.outside_run(call_id)) if self.confines is not None else None,
+            before_writing=self._keep_before_writing,
+            discarded_by=lambda call_id: self.approvals.discarded_by(call_id),
             has_person=reaches_person(approval.ask),
         )
 
@@ -177,7 +180,13 @@ class Harness:
             has_sandbox=lambda: self.has_launcher() and self._launch().is_sandbox,
             describe_sandbox=lambda: self._launch().words if self.has_launcher() else str(say("policy.sandbox_level_0")),
             known_sandbox=self._known_sandbox,
+            lost_by=self._lost_by,
         )
+
+    def _lost_by(self, intent: Intent) -> Discarded | None:
+        from dragoman.loop.discarded_work import find_lost  # only where a command may throw something away
+
+        return find_lost(intent, self.kept_work, self.directories)
 
     def _was_judged(self, path: str) -> bool:
         at_work = call_at_work.get()
@@ -354,7 +363,8 @@ class Harness:
                 keep=session.keep_bytes,
                 on_fault=self._report_not_kept,
                 note_folders=log.note_folders,
-                watched=self._watched_by,
+                watch=self._watch_of,
+                noted=self._note_edits,
             )
         return self._ledger
 
@@ -472,17 +482,50 @@ class Harness:
         tool = self.registry.get(call.name)
         return tool.intend(jsontext.decode_object(arguments or call.arguments) or {}).writes if tool is not None else ()
 
-    def _watched_by(self, call: ToolCall) -> WatchedFiles | None:
-        """Files that a tool would be asked about, and a command changes unasked."""
+    def _watch_of(self, call: ToolCall) -> KeptWork | None:
+        """Who looks at the files around a call that may write any: a command, unless the workspace is read-only for it."""
         tool = self.registry.get(call.name)
-        if tool is None or tool.spec.kind != "execute":
+        if tool is None or tool.spec.kind != "execute" or self.approvals.reach_of(call.id) == "read-only":
             return None
-        if self._watched is None:
-            from dragoman.policy.guarded_files import is_guarded  # not needed before a command
-            from dragoman.sessions.watched_files import WatchedFiles
+        return self.kept_work
 
-            self._watched = WatchedFiles(lambda: self.directories, is_guarded)
-        return self._watched
+    @property
+    def kept_work(self) -> KeptWork | None:
+        """The work that git does not hold, which agents in the same folders share; None where the session is not kept."""
+        if self.called_by is not None and self.called_by.session.log is not None and self.called_by.directories == self.directories:
+            return self.called_by.kept_work
+        if self.session.log is None or os.name != "posix":
+            return None
+        if self.session.kept_work is None:
+            from dragoman.loop.kept_work import KeptWork  # not needed before a command
+            from dragoman.policy.guarded_files import is_guarded
+
+            self.session.kept_work = KeptWork(
+                lambda: self.directories,
+                is_guarded,
+                self.session.blobs,
+                goes_on=self.session.has_running_commands,
+                tell=self._report_not_kept,
+            )
+        return self.session.kept_work
+
+    async def _keep_before_writing(self, call: ToolCall) -> None:
+        """A command that ran with the workspace read-only runs again, and may write."""
+        if (watch_command := getattr(self.ledger, "watch_command", None)) is not None:
+            watch_command(call)
+            await self.ledger.sync()
+
+    def _note_edits(self, files: Sequence[FileChange]) -> None:
+        harness: Harness | None = self
+        while harness is not None:
+            if harness.session.kept_work is not None:
+                harness.session.kept_work.note_edits(files)
+            harness = harness.called_by
+
+    async def settle(self) -> None:
+        """Wait until what ended commands changed is on the record."""
+        if (settle := getattr(self._ledger, "settle", None)) is not None:
+            await settle()
 
     def _is_own(self, path: str) -> bool:
         """Whether a file that would be written is one of our own: configuration, approvals, keys, sessions, caches."""

@@ -22,6 +22,7 @@ from dragoman.values.record import (
     FieldRefused,
     FileChange,
     FilesChanged,
+    FilesKept,
     FilesRestored,
     FileVersion,
     Journal,
@@ -223,11 +224,14 @@ class History:
             known = call.id not in started
             self.finish_tool(tool_result(call, NOT_RUN if known else INTERRUPTED, is_error=True), "not_run" if known else "unknown")
 
-    def change_files(self, call_id: str, files: Iterable[FileChange]) -> FilesChanged:
-        return self.append(FilesChanged(*self.stamp(), call_id, tuple(files)))
+    def change_files(self, call_id: str, files: Iterable[FileChange], *, unsure: bool = False) -> FilesChanged:
+        return self.append(FilesChanged(*self.stamp(), call_id, tuple(files), unsure))
 
-    def restore_files(self, changes: Iterable[FilesChanged]) -> FilesRestored:
-        return self.append(FilesRestored(*self.stamp(), tuple(change.seq for change in changes)))
+    def keep_files(self, call_id: str, files: Iterable[FileChange], *, whole: bool = False) -> FilesKept:
+        return self.append(FilesKept(*self.stamp(), call_id, tuple(files), whole))
+
+    def restore_files(self, changes: Iterable[FilesChanged], files: Iterable[FileChange] = ()) -> FilesRestored:
+        return self.append(FilesRestored(*self.stamp(), tuple(change.seq for change in changes), tuple(files)))
 
     def prune(self, call_ids: Iterable[str], saved_tokens: int = 0, reason: str = "", premium_tokens: int = 0, window: int = 0) -> Pruned:
         return self.append(Pruned(*self.stamp(), tuple(call_ids), saved_tokens, reason, premium_tokens, window))

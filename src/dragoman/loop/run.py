@@ -289,6 +289,8 @@ class Run(RunHandle[T]):
             if self._typed is not None:
                 self._typed.close()
             try:
+                for harness in {self._root, self._harness}:
+                    await harness.settle()
                 await self._history.sync()
             finally:
                 for event in (*last, None):

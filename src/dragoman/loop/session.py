@@ -26,6 +26,7 @@ from dragoman.words import say
 
 if TYPE_CHECKING:
     from dragoman.loop.charging import Purse
+    from dragoman.loop.kept_work import KeptWork
     from dragoman.sessions.leftovers import WritingNote
     from dragoman.sessions.store import StoredSession
     from dragoman.sessions.stores import Store
@@ -115,6 +116,8 @@ class Session:
         """The budgets that everything asked in it is charged to."""
         self.background: BackgroundCommands | None = None
         """Commands that go on in the background; None: none was started since the session was opened."""
+        self.kept_work: KeptWork | None = None
+        """Looks at files around commands; None before the first."""
         self.is_resumed = bool(history.entries)
         """Whether there is something from before; until it has been looked for background commands that are gone."""
 
@@ -126,9 +129,15 @@ class Session:
         finally:
             self.close()
 
+    def has_running_commands(self) -> bool:
+        """Whether a command goes on in the background."""
+        return self.background is not None and self.background.running > 0
+
     def close(self) -> None:
         """Write what is left, and remove the long results of a conversation that is not saved."""
         self.work.is_over = True
+        if self.kept_work is not None:
+            self.kept_work.close()
         if self.log is not None:
             self.log.close()
         if self._has_own_outputs:

@@ -262,7 +262,7 @@ def _take_changes(caller: Harness, inner: Harness, call_id: str) -> None:
     from dragoman.sessions.undo import file_changes
 
     for change in file_changes(entries):
-        caller.session.history.change_files(call_id, change.files)
+        caller.session.history.change_files(call_id, change.files, unsure=change.unsure)
 
 
 async def _close(inner: Harness) -> None:

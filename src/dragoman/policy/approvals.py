@@ -17,6 +17,7 @@ from dragoman.values.messages import ToolCall, ToolSpec
 from dragoman.words import say
 
 if TYPE_CHECKING:
+    from dragoman.policy.discarding import Discarded
     from dragoman.policy.rules import Rule
     from dragoman.policy.sandbox.detection import Detected
     from dragoman.values.commands import OutsideRun, Reach
@@ -106,7 +107,12 @@ class Approvals:
         has_sandbox: Callable[[], bool] = lambda: False,
         describe_sandbox: Callable[[], str] = lambda: "",
         known_sandbox: Callable[[], Detected | None] = lambda: None,
+        lost_by: Callable[[Intent], Discarded | None] = lambda intent: None,
     ) -> None:
+        """`lost_by`: the work that a command would throw away; None: nothing."""
+        self._lost_by = lost_by
+        self._discarded: dict[str, Discarded] = {}
+        """By a call's id: what a command throws away that was allowed because a copy of it is kept."""
         self._has_sandbox = has_sandbox
         self._describe_sandbox = describe_sandbox
         self._known_sandbox = known_sandbox
@@ -250,8 +256,19 @@ class Approvals:
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent = self.intend(tool, args)
         is_trusted = is_trusted and not intent.outside
+        self._discarded.pop(call.id, None)
         verdict = judge(tool.spec, intent, mode, self.grants.keys, law)
-        if limit is None and held is None and not is_doubted and self._runs_unasked(call, tool.spec, intent, mode, verdict, law):
+        lost = self._lost(tool.spec, intent, mode, verdict, law)
+        if lost is not None:
+            verdict = self._judge_loss(call.id, intent, mode, verdict, lost)
+        is_asked_about = lost is not None and not isinstance(verdict, Allow)
+        if (
+            limit is None
+            and held is None
+            and not is_doubted
+            and not is_asked_about
+            and self._runs_unasked(call, tool.spec, intent, mode, verdict, law)
+        ):
             return Allow()
         if isinstance(verdict, MustAsk) and is_trusted and not verdict.view.why:
             verdict = Allow()  # rules may forbid an embedder's own function or have it asked; nothing else does
@@ -270,11 +287,35 @@ class Approvals:
                     self._planned.add(call.id)
             self._tell_ruling(verdict, call, tool, intent)
             return verdict
+        if lost is not None and is_asked_about and not intent.outside and not self.has_person:
+            self._tell_ruling(refused := Deny(lost.refusal), call, tool, intent)
+            return refused
         if self.ask is None and intent.outside:
             return Deny(NO_ONE_TO_LET_OUT.format(name=tool.spec.name))
         if self.ask is None:
             return Deny(NO_ONE_TO_ASK.format(name=tool.spec.name, why=f" ({verdict.view.why})" if verdict.view.why else ""))
         return self._ask_person(self.ask, call, tool, verdict.view)
+
+    def _lost(self, spec: ToolSpec, intent: Intent, mode: Mode, verdict: Allow | MustAsk | Deny, law: Law) -> Discarded | None:
+        """The work that a command would throw away, if somebody has to hear of it first."""
+        if not intent.command or mode == "plan":
+            return None
+        from dragoman.policy.discarding import is_to_be_told  # only for commands
+
+        return self._lost_by(intent) if is_to_be_told(spec, intent, verdict, law) else None
+
+    def _judge_loss(self, call_id: str, intent: Intent, mode: Mode, verdict: Allow | MustAsk | Deny, lost: Discarded) -> Allow | MustAsk:
+        from dragoman.policy.discarding import ask_about_loss
+
+        if isinstance(verdict, Allow) and mode == "auto" and lost.is_kept:
+            self._discarded[call_id] = lost
+            return verdict
+        return ask_about_loss(intent, verdict, lost)
+
+    def discarded_by(self, call_id: str) -> tuple[str, str]:
+        """What the model and the user are told of a command that was allowed because a copy is kept of what it throws away."""
+        lost = self._discarded.get(call_id)
+        return (lost.note, lost.notice) if lost is not None else ("", "")
 
     def _runs_unasked(self, call: ToolCall, spec: ToolSpec, intent: Intent, mode: Mode, verdict: Allow | MustAsk | Deny, law: Law) -> bool:
         """Whether it is a command that runs with the workspace read-only, so that nobody needs to be asked. Notes that."""
@@ -415,7 +456,10 @@ class Approvals:
         """What a person is shown of a call: what it would do, why it is asked about, and what may be allowed from now on."""
         tool, args = _meant(tool, args)
         intent = self.intend(tool, args)
-        verdict = judge(tool.spec, intent, self.mode, law=self._law())
+        law = self._law()
+        verdict = judge(tool.spec, intent, self.mode, law=law)
+        if (lost := self._lost(tool.spec, intent, self.mode, verdict, law)) is not None and isinstance(verdict, MustAsk):
+            verdict = self._judge_loss("", intent, self.mode, verdict, lost)
         return verdict.view if isinstance(verdict, MustAsk) else intent
 
     def view_of(self, call: ToolCall) -> Intent | None:
@@ -433,6 +477,8 @@ class Approvals:
         tool, args = _meant(tool, jsontext.decode_object(call.arguments) or {})
         intent, law = self.intend(tool, args), self._law()
         verdict = judge(tool.spec, intent, self.mode, law=law)
+        if self._lost(tool.spec, intent, self.mode, verdict, law) is not None:
+            return False
         if isinstance(verdict, MustAsk):
             return not verdict.view.guarded and not asks_by_rule(tool.spec, intent, law)
         return isinstance(verdict, Allow)

@@ -7,17 +7,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-import struct
 from collections.abc import Iterator, Sequence
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
+from dragoman.policy.git_index import MAX_INDEX_BYTES, read_index
 from dragoman.policy.git_settings import read_settings
 from dragoman.words import say
 
 MAX_CONFIG_BYTES = 200_000
-MAX_INDEX_BYTES = 64_000_000
-_MAX_NAME_BYTES = 4096
 _GITLINK = b"\0\0\xe0\0"
 """The mode of a submodule, as the index has it. git looks into a submodule by that one's own configuration."""
 _HEAD = re.compile(rb"ref:\s*refs/[^\n]+\n?|[0-9a-f]{40}(?:[0-9a-f]{24})?\s*")
@@ -70,10 +68,7 @@ def tracked_files(directory: str, roots: Sequence[str]) -> Iterator[str]:
     while any(is_inside(at, root) for root in roots):
         index = os.path.join(at, ".git", "index")
         if os.path.lexists(index):
-            try:
-                yield from (os.path.join(at, os.fsdecode(name)) for name in _tracked(read_found(index, MAX_INDEX_BYTES)))
-            except (IndexError, struct.error) as error:
-                raise ValueError(index) from error
+            yield from (os.path.join(at, os.fsdecode(entry.name)) for entry in read_index(read_found(index, MAX_INDEX_BYTES)))
             return
         at = os.path.dirname(at)
 
@@ -172,42 +167,12 @@ def _danger_of_tree(folder: str) -> str:
     if not os.path.lexists(index):
         return ""
     try:
-        folders = {os.path.dirname(name) for name in _tracked(read_found(index, MAX_INDEX_BYTES))}
-    except (OSError, ValueError, IndexError, struct.error):
+        folders = {os.path.dirname(entry.name) for entry in read_index(read_found(index, MAX_INDEX_BYTES))}
+    except (OSError, ValueError):
         return say("policy.git_broken", path=folder)
     above = {os.fsdecode(each.rsplit(b"/", cut)[0]) for each in folders for cut in range(each.count(b"/") + 1)}
     linked = next((path for each in sorted(above - {""}) if os.path.islink(path := os.path.join(tree, each))), "")
     return say("policy.git_borrowed", path=linked) if linked else ""
-
-
-def _tracked(index: bytes) -> Iterator[bytes]:
-    """The names of the files in an index of version 2, 3 or 4 (gitformat-index)."""
-    sign, version, count = struct.unpack_from(">4sLL", index)
-    if sign != b"DIRC" or version not in (2, 3, 4):
-        raise ValueError(version)
-    at, name = 12, b""
-    for _ in range(count):
-        (flags,) = struct.unpack_from(">H", index, at + 60)
-        begin = at + (64 if version > 2 and flags & 0x4000 else 62)
-        kept = 0
-        if version == 4:  # so many bytes of the last name go, and the rest is added
-            dropped, begin = _read_number(index, begin)
-            kept = len(name) - dropped
-        end = index.index(b"\0", begin)
-        name = name[:kept] + index[begin:end]
-        if len(name) > _MAX_NAME_BYTES:  # names that repeat a long one would take for ever
-            raise ValueError(len(name))
-        at = end + 1 if version == 4 else at + (end - at + 8) // 8 * 8
-        yield name
-
-
-def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of any length as git writes it, and the place behind it."""
-    number = data[at] & 127
-    while data[at] & 128:
-        at += 1
-        number = ((number + 1) << 7) | (data[at] & 127)
-    return number, at + 1
 
 
 def _is_whole(folder: str) -> bool:

@@ -7,6 +7,13 @@ tool runs, their bytes are in the blob store and an entry names them; when the c
 
 The first FilesChanged is written ahead. It counts only if the program died before the call's end was recorded: `undo.file_changes` sorts
 that out. The second is written only if something changed.
+
+A command may change any file, so it is not asked which. A CommandWatch keeps what git does not hold before it runs, and finds what it
+changed after it has ended, while the loop goes on:
+
+    ToolStarted → FilesKept → sync → the command runs → ToolFinished → sync → FilesChanged
+
+Nothing else that writes begins before that last entry, and no run ends.
 """
 
 from __future__ import annotations
@@ -14,8 +21,8 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from dragoman.sessions.file_state import BLOCKED, FileState, is_hash, read_file_state
 from dragoman.values.calls import Intent, Ledger
@@ -23,9 +30,6 @@ from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Part, ToolCall, ToolResult
 from dragoman.values.record import CommandOutput, FileChange, FileVersion, ToolOutcome, WaitsFor
 from dragoman.words import say
-
-if TYPE_CHECKING:
-    from dragoman.sessions.watched_files import SeenAtOnce, WatchedFiles
 
 UNKNOWN = "unknown"
 """The content of a file after a call that has not ended."""
@@ -40,13 +44,34 @@ Writes = Callable[[ToolCall, str], tuple[str, ...]]
 class FileLedger(Ledger, Protocol):
     """A ledger that also records what calls do to files. History is one."""
 
-    def change_files(self, call_id: str, files: Iterable[FileChange]) -> object: ...
+    def change_files(self, call_id: str, files: Iterable[FileChange], *, unsure: bool = False) -> object: ...
+
+    def keep_files(self, call_id: str, files: Iterable[FileChange], *, whole: bool = False) -> object: ...
+
+
+class Begun(NamedTuple):
+    """What was found before a command began."""
+
+    kept: dict[str, tuple[str, int]]
+    """Content and mode of each file that git does not hold, by path."""
+    beside: tuple[FileChange, ...] = ()
+    """What changed since the command before, while another went on in the background."""
+
+
+class CommandWatch(Protocol):
+    """Looks at the files around a command. Called from other threads. KeptWork is one."""
+
+    def begin(self, call_id: str) -> Begun: ...
+
+    def end(self, call_id: str) -> tuple[FileChange, ...]: ...
+
+    def note_edits(self, files: Iterable[FileChange]) -> None: ...
 
 
 class Checkpoints:
     """A Ledger around another. `keep` is given a result's content before the result is recorded. `on_fault` is called if a file cannot be
-    saved; the call runs all the same. `note_folders` is told in which folders calls are about to write. `watched` are files that a call may
-    change besides: what became of them is found by looking before it and after it."""
+    saved; the call runs all the same. `note_folders` is told in which folders calls are about to write. `watch` looks at all files around a
+    call that may write any; None: it may not. `noted` is given what calls changed for which that is known."""
 
     def __init__(
         self,
@@ -57,7 +82,8 @@ class Checkpoints:
         keep: Callable[[Iterable[Part]], None] = lambda content: None,
         on_fault: Callable[[str], None] | None = None,
         note_folders: Callable[[Iterable[str]], None] | None = None,
-        watched: Callable[[ToolCall], WatchedFiles | None] = lambda call: None,
+        watch: Callable[[ToolCall], CommandWatch | None] = lambda call: None,
+        noted: Callable[[Sequence[FileChange]], None] = lambda files: None,
     ) -> None:
         self._ledger = ledger
         self._blobs = blobs
@@ -65,9 +91,16 @@ class Checkpoints:
         self._keep = keep
         self._on_fault = on_fault or (lambda message: None)
         self._note_folders = note_folders or (lambda folders: None)
-        self._watched = watched
-        self._looks: dict[str, tuple[WatchedFiles, SeenAtOnce]] = {}
-        """By call id: the watched files, as they were when it started."""
+        self._watch = watch
+        self._noted = noted
+        self._watching: dict[str, CommandWatch] = {}
+        """By call id: who looks at the files around it."""
+        self._to_begin: list[str] = []
+        """Ids of calls before which nobody has looked yet."""
+        self._ending: set[asyncio.Task[None]] = set()
+        """Looks after calls that have ended."""
+        self._last_kept: dict[str, tuple[str, int]] | None = None
+        """What the record says is kept; None: nothing since the session was opened."""
         self._open: dict[str, dict[str, _FileBefore]] = {}
         """By call id: the files it would write, as they were when it started."""
         self._unsaved: list[str] = []
@@ -80,14 +113,22 @@ class Checkpoints:
         if files := {path: _FileBefore(path, _state_of(path)) for path in self._paths(call, arguments)}:
             self._open[call.id] = files
             self._unsaved.append(call.id)
-        if watched := self._watched(call):
-            self._looks[call.id] = watched, watched.look()
+        self.watch_command(call)
         return started
+
+    def watch_command(self, call: ToolCall) -> None:
+        """Look at the files with the next `sync`, if the call may write any."""
+        if call.id not in self._watching and (watch := self._watch(call)) is not None:
+            self._watching[call.id] = watch
+            self._to_begin.append(call.id)
 
     def postpone_tool(
         self, call: ToolCall, waits_for: WaitsFor, intent: Intent, arguments: str = "", repairs: tuple[str, ...] = ()
     ) -> object:
-        if files := [*self._find_changes(self._open.pop(call.id, {})), *self._find_watched_changes(call.id)]:
+        files = self._find_changes(self._open.pop(call.id, {}))
+        if (watch := self._watching.pop(call.id, None)) is not None:
+            files += watch.end(call.id)
+        if files:
             self._ledger.change_files(call.id, files)
         return self._ledger.postpone_tool(call, waits_for, intent, arguments, repairs)
 
@@ -105,17 +146,25 @@ class Checkpoints:
         files: tuple[FileVersion, ...] = (),
     ) -> object:
         before = self._open.pop(result.call_id, {})
-        changes = [*self._find_changes(before), *self._find_watched_changes(result.call_id)]
+        changes = self._find_changes(before)
+        self._noted(changes)
         # A cancelled call may also be closed by code that does not know what it did, so record explicitly that it did nothing.
         if changes or (before and outcome in UNSURE):
             self._ledger.change_files(result.call_id, changes)
         self._keep(result.content)
+        self._end_watch(result.call_id)
         return self._ledger.finish_tool(
             result, outcome, display, extras, saw=saw, wrote=wrote, repairs=repairs, command=command, files=files
         )
 
     async def sync(self) -> None:
         """Save the files that calls are about to change, then sync the ledger. Saving may be slow, so it runs in a thread."""
+        if self._unsaved or self._to_begin:
+            await self.settle()
+        to_begin, self._to_begin = self._to_begin, list[str]()
+        for call_id in to_begin:
+            if (watch := self._watching.get(call_id)) is not None:
+                self._record_kept(call_id, await asyncio.to_thread(watch.begin, call_id))
         call_ids, self._unsaved = self._unsaved, list[str]()
         for call_id in call_ids:
             if files := self._open.get(call_id):
@@ -150,15 +199,39 @@ class Checkpoints:
             changes.append(before.change_to(after))
         return changes
 
-    def _find_watched_changes(self, call_id: str) -> list[FileChange]:
-        """Those that the call changed, removed or, where all of them were known, made."""
-        watched, before = self._looks.pop(call_id, (None, None))
-        if watched is None or before is None:
-            return []
-        after = watched.look().files
-        new = (path for path in after if before.is_whole and path not in before.files and path not in before.not_read)
-        gone_or_changed = (path for path, state in before.files.items() if after.get(path) != state)
-        return self._find_changes({path: _FileBefore(path, before.files.get(path, FileState())) for path in (*gone_or_changed, *new)})
+    # --- around commands
+
+    async def settle(self) -> None:
+        """Wait until what ended commands changed is on the record."""
+        while self._ending:
+            await asyncio.wait(set(self._ending))
+
+    def _record_kept(self, call_id: str, begun: Begun) -> None:
+        if begun.beside:
+            self._ledger.change_files("", begun.beside, unsure=True)
+        last, self._last_kept = self._last_kept, begun.kept
+        known = last or {}
+        files = [FileChange(path, "", *each) for path, each in begun.kept.items() if known.get(path) != each]
+        files += [FileChange(path) for path in known.keys() - begun.kept.keys()]
+        self._ledger.keep_files(call_id, files, whole=last is None)
+
+    def _end_watch(self, call_id: str) -> None:
+        """Find what a command changed, in a task of its own: the model can be asked meanwhile."""
+        watch = self._watching.pop(call_id, None)
+        if watch is None or call_id in self._to_begin:
+            self._to_begin = [each for each in self._to_begin if each != call_id]
+            return
+        try:
+            task = asyncio.get_running_loop().create_task(self._look_after(watch, call_id))
+        except RuntimeError:  # no event loop: nobody waits meanwhile
+            self._ledger.change_files(call_id, watch.end(call_id))
+            return
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _look_after(self, watch: CommandWatch, call_id: str) -> None:
+        """An entry follows in any case: without one, a resumed session takes it that the program died while the command ran."""
+        self._ledger.change_files(call_id, await asyncio.to_thread(watch.end, call_id))
 
     def _save_copies(self, files: Iterable[_FileBefore]) -> list[str]:
         """Put the files' bytes into the blob store. Returns what went wrong."""

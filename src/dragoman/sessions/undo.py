@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from os.path import dirname
-from stat import S_IFMT, S_ISDIR, S_ISLNK
+from stat import S_IFMT, S_IMODE, S_ISDIR, S_ISLNK
 
 import msgspec
 
@@ -25,6 +25,7 @@ from dragoman.values.record import (
     Entry,
     FileChange,
     FilesChanged,
+    FilesKept,
     FilesRestored,
     Rewound,
     Said,
@@ -44,15 +45,20 @@ PRIVATE = 0o600
 def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
     """The changes that calls made to files and that were not undone, in order. What was imported does not count.
 
-    An entry written ahead counts only if its call never ended, or if no later entry says what the call had done by its end.
+    An entry written ahead counts only if its call never ended, or if no later entry says what the call had done by its end. For a command
+    after which nobody could look, all that was kept before it counts.
     """
     changes, ahead, restored = list[FilesChanged](), dict[str, FilesChanged](), set[int]()
+    unended = dict[str, FilesKept]()
     imported = last_imported_seq(entries)
     for entry in entries:
         if entry.seq <= imported:
             continue
         match entry:
+            case FilesKept(call_id=call_id):
+                unended[call_id] = entry
             case FilesChanged(call_id=call_id):
+                unended.pop(call_id, None)
                 before = ahead.pop(call_id, None)
                 if not is_written_ahead(entry):
                     changes.append(entry)
@@ -70,8 +76,19 @@ def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
                 restored.update(seqs)
             case _:
                 pass
-    changes += ahead.values()
+    changes += (*ahead.values(), *(_all_that_was_kept(entries, each) for each in unended.values()))
     return sorted((change for change in changes if change.files and change.seq not in restored), key=lambda change: change.seq)
+
+
+def _all_that_was_kept(entries: Sequence[Entry], last: FilesKept) -> FilesChanged:
+    """What a command may have done to the files that were kept before it."""
+    kept = dict[str, FileChange]()
+    for entry in entries:
+        if isinstance(entry, FilesKept) and entry.seq <= last.seq:
+            kept = {} if entry.whole else kept
+            kept |= {file.path: file for file in entry.files}
+    unknown = (FileChange(file.path, file.after, UNKNOWN, S_IMODE(file.before_mode)) for file in kept.values() if file.after)
+    return FilesChanged(last.seq, last.timestamp_ms, last.call_id, tuple(unknown))
 
 
 def is_written_ahead(change: FilesChanged) -> bool:
@@ -176,6 +193,7 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore, bounds: UndoBou
     """Plan how to get from the current state to the one before these changes. Reads files and changes nothing."""
     changes = tuple(sorted(changes, key=lambda change: change.seq))
     chains: dict[str, list[FileChange]] = {}
+    unsure = {file.path for change in changes if change.unsure for file in change.files}
     for change in changes:
         for file in change.files:
             chains.setdefault(file.path, []).append(file)
@@ -196,7 +214,7 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore, bounds: UndoBou
         steps.append(step)
         if bounds.is_guarded(path):
             conflicts.append(Conflict(path, say("sessions.undo_guarded"), is_guarded=True))
-        if reason := bounds.doubt or _objection(chain, now):
+        if reason := bounds.doubt or _objection(chain, now) or (say("sessions.undo_unsure") if path in unsure else ""):
             conflicts.append(Conflict(path, reason))
     conflicts.sort(key=lambda each: not each.is_guarded)
     return UndoPlan(changes, tuple(steps), tuple(conflicts), blobs)

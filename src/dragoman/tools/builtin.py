@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +25,7 @@ from dragoman.words import say
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
     from dragoman.values.commands import Launch, OutsideRun, Reach
+    from dragoman.values.messages import ToolCall
 
 
 class ToolDependencies(msgspec.Struct, frozen=True):
@@ -52,6 +53,8 @@ class ToolDependencies(msgspec.Struct, frozen=True):
     """Gives who decides whether a command that was refused to write may run again; None: nobody does."""
     outside_run: Callable[[str], OutsideRun | None] | None = None
     """What a call was allowed to run outside the sandbox, by the call's id; None: there is to be no sandbox."""
+    before_writing: Callable[[ToolCall], Awaitable[None]] | None = None
+    discarded_by: Callable[[str], tuple[str, str]] = lambda call_id: ("", "")
     has_person: bool = True
     """Whether somebody can be asked for that."""
     background: Callable[[], BackgroundCommands] | None = None
@@ -82,6 +85,8 @@ def builtin_tools(dependencies: ToolDependencies, wanted: bool | Collection[str]
             reach_of=dependencies.reach_of,
             writing=dependencies.writing,
             outside_run=dependencies.outside_run,
+            before_writing=dependencies.before_writing,
+            discarded_by=dependencies.discarded_by,
             has_person=dependencies.has_person,
             background=background,
         ),

@@ -59,11 +59,11 @@ class Exit(msgspec.Struct, frozen=True):
     """Whether it is known that nothing of it runs any more."""
 
 
-def tell_user(notice: str) -> None:
+def tell_user(notice: str, about: Literal["sandbox", "files"] = "sandbox") -> None:
     """Tell those who watch the run at work what a command has left behind. Nothing happens where that is nothing, or there is no run."""
     run: Any = run_at_work.get()()
     if notice and run is not None:
-        run.tell(NoticeGiven("sandbox", notice))
+        run.tell(NoticeGiven(about, notice))
 
 
 class Control:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -17,7 +17,7 @@ from dragoman.tools.job import call_at_work
 from dragoman.tools.output import Outputs
 from dragoman.tools.workspace import ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput, WriteApproval
-from dragoman.values.messages import ToolSpec
+from dragoman.values.messages import ToolCall, ToolSpec
 
 if TYPE_CHECKING:
     from dragoman.tools.background import BackgroundCommands
@@ -76,15 +76,20 @@ class RunShell:
         reach_of: Callable[[str], Reach] = lambda call_id: "workspace",
         writing: Callable[[], WriteApproval] | None = None,
         outside_run: Callable[[str], OutsideRun | None] | None = None,
+        before_writing: Callable[[ToolCall], Awaitable[None]] | None = None,
+        discarded_by: Callable[[str], tuple[str, str]] = lambda call_id: ("", ""),
         has_person: bool = True,
     ) -> None:
         """`reach_of`: how far the command of a call may reach, by the call's id. `writing`: gives who is asked whether a command that was
-        refused to write may run again. `outside_run`: what a call was allowed to run outside the sandbox; None: nothing is offered to
-        run there, for there is to be no sandbox. `has_person`: whether somebody can be asked for that."""
+        refused to write may run again; `before_writing` is awaited then. `discarded_by`: what the model and the user are told of a call
+        that throws work away of which copies are kept. `outside_run`: what a call was allowed to run outside the sandbox; None: nothing is
+        offered to run there, for there is to be no sandbox. `has_person`: whether somebody can be asked for that."""
         self._has_person = has_person
         self._writing = writing
         self._reach_of = reach_of
         self._outside_run = outside_run
+        self._before_writing = before_writing
+        self._discarded_by = discarded_by
         self._workspace = workspace
         self._outputs = outputs
         self._timeout_s = min(timeout_s, MAX_TIMEOUT_S)
@@ -262,10 +267,14 @@ class RunShell:
         if after is not None and after.runs_again:
             stdout.discard()
             stderr.discard()
+            if self._before_writing is not None and call is not None:
+                await self._before_writing(call[0])
             return await self._run(args, argv, directory, timeout_s, show, allowed, before=ended)
         told = after.remark if after is not None else ""
         explained = self._explain(ended, screen.end, directory, reach) if not told else ""
-        remark = " ".join(filter(None, (RAN_AGAIN if before is not None else "", told, ended.remark, explained)))
+        kept, notice = self._discarded_by(call[0].id) if call is not None else ("", "")
+        tell_user(notice, "files")
+        remark = " ".join(filter(None, (RAN_AGAIN if before is not None else "", told, ended.remark, explained, kept)))
         output = ended_output(
             ended,
             stdout,

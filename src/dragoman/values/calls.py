@@ -64,10 +64,10 @@ class Intent(msgspec.Struct, frozen=True):
     """What allowing similar calls covers, if that is less than the whole tool: the host that is fetched from."""
     problem: str = ""
     """Why it cannot work (a path outside the workspace, missing text), if that is already known: then the user is not asked."""
-    guarded: Literal["", "own", "trusted", "grave", "outside"] = ""
+    guarded: Literal["", "own", "trusted", "grave", "outside", "discards"] = ""
     """Why it is asked about every time, and no `always` covers it: it writes our own configuration, approvals or logs (own), or a file that
     makes something else run or is believed later (trusted), or it deletes, pushes, publishes or acts outside (grave), or
-    it runs outside the sandbox (outside). Set by the policy."""
+    it runs outside the sandbox (outside), or throws away work that git does not hold (discards). Set by the policy."""
     command: str = ""
     """The command line as the shell gets it, if it runs one."""
     directory: str = ""

@@ -333,9 +333,10 @@ class NoticeGiven(msgspec.Struct, frozen=True, tag="notice"):
     """Something the user should know beside how the run goes: a setting the model is not sent, a fallback model that cannot be used, a
     refused prompt that the model does not see again, an answer about files of which none was read, a background command that has ended,
     a subagent that has another model than its definition names, what a hook says to the user, or how it failed, what a command in the
-    sandbox has left behind that other programs go by, outdated results that stay in the context for now, and a clock that went back."""
+    sandbox has left behind that other programs go by, outdated results that stay in the context for now, a clock that went back,
+    and files that a command throws away, of which copies were kept."""
 
-    about: Literal["settings", "fallback", "prompt", "answer", "background", "subagent", "hook", "sandbox", "context"]
+    about: Literal["settings", "fallback", "prompt", "answer", "background", "subagent", "hook", "sandbox", "context", "files"]
     message: str
 
 

@@ -182,7 +182,7 @@ class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
     """This and the next three: what the person is shown, as in `Intent`."""
     preview: str = ""
     writes: tuple[str, ...] = ()
-    guarded: Literal["", "own", "trusted", "grave", "outside"] = ""
+    guarded: Literal["", "own", "trusted", "grave", "outside", "discards"] = ""
     repairs: tuple[str, ...] = ()
     """As in ToolFinished."""
     outside: str = ""
@@ -284,13 +284,32 @@ class FilesChanged(_Entry, frozen=True, tag="files_changed"):
     read_by: ClassVar[frozenset[Fold]] = frozenset({"path", "undo", "transcript"})
     call_id: str
     files: tuple[FileChange, ...]
+    unsure: bool = False
+    """They were made while a command went on in the background: by it, or by somebody else. Only force undoes them."""
+
+
+class FilesKept(_Entry, frozen=True, tag="files_kept"):
+    """Work that git does not hold, kept before a command began that may write. It is on disk before the command runs.
+
+    `files` are those that changed since the entry before this one: `after` is their content, kept as a blob, with their mode in
+    `before_mode`; empty: such a file is not there any more, or git holds it by now.
+    """
+
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"undo"})
+    call_id: str
+    files: tuple[FileChange, ...] = ()
+    whole: bool = False
+    """These are all that are kept, whatever entries before say: of the first command since the session was opened."""
 
 
 class FilesRestored(_Entry, frozen=True, tag="files_restored"):
-    """Changes that were undone: the seqs of their FilesChanged entries."""
+    """Changes that were undone: the seqs of their FilesChanged entries, and what that did to files."""
 
     read_by: ClassVar[frozenset[Fold]] = frozenset({"undo", "transcript"})
     seqs: tuple[int, ...]
+    files: tuple[FileChange, ...] = ()
+    """Each file that was put back: `before` is what was replaced, kept as a blob, `after` what was put there; empty: it was removed. Logs
+    of an earlier version do not have it."""
 
 
 class Pruned(_Entry, frozen=True, tag="pruned"):
@@ -425,6 +444,7 @@ Entry = (
     | ToolDecided
     | ToolFinished
     | FilesChanged
+    | FilesKept
     | FilesRestored
     | Pruned
     | Kept

@@ -38,7 +38,7 @@ def undo_last_run(session: StoredSession, name: str, memory_file: str, *, force:
         raise InputError(_refusal_words(refused)) from refused
     finally:
         writing.remove()
-    session.journal.append(FilesRestored(entries[-1].seq + 1, now_ms(), tuple(change.seq for change in plan.changes)))
+    session.journal.append(FilesRestored(entries[-1].seq + 1, now_ms(), tuple(change.seq for change in plan.changes), restored.files))
     lines = [say("undo_restored" if file.after else "undo_removed", path=one_line(file.path, 300)) for file in restored.files]
     lines += [say("undo_left", path=one_line(each.path, 300), reason=each.reason) for each in restored.left]
     return "\n".join([*lines, say("undo_done", session=name, count=len(restored.files), path=session.path)]) + "\n"

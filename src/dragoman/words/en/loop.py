@@ -2,6 +2,22 @@
 
 TEXTS = {
     # --- agents and sessions
+    "loop.discards_done": "uncommitted work was thrown away by a command: {names}. Copies were kept; an undo brings it back",
+    "loop.discards_kept": "it throws away work that git does not hold: {names}. A copy is kept first; an undo brings it back",
+    "loop.discards_lost": "it throws away work that git does not hold: {names}. It cannot be brought back: {reason}",
+    "loop.lost_and_more": "{names} and {more} more ({count} in all)",
+    "loop.lost_ignored": "files that .gitignore names",
+    "loop.lost_not_ignored": "of ignored files no copies are kept",
+    "loop.lost_not_saved": "this conversation is not saved",
+    "loop.lost_stashes": "of stashes no copies are kept",
+    "loop.lost_too_large": "{path} is too large, or no regular file",
+    "loop.work_not_kept": "copies of uncommitted files cannot be kept before commands change them: {reason}",
+    "loop.work_past_bounds": "not everything here can be brought back by an undo once a command has changed it: {what}. Commit it, or name "
+    "it in .gitignore if it is not work",
+    "loop.work_past_too_large": "{count:file that git does not hold is|files that git does not hold are} too large or too many "
+    "to keep copies of, such as {path}",
+    "loop.work_past_too_many": "the folder has more files than are looked at before a command",
+    "loop.too_many_changed": "a command changed {count:file|files}: an undo knows the first {most} of them",
     "loop.not_a_provider": "{kind} is neither the name of a model nor a dragoman.Provider; name a model such as "
     "'anthropic/claude-sonnet-5-5', or inherit from that class and give an object of it",
     "loop.no_model": "no model is given, and there is no earlier conversation that used one; name a model",

@@ -48,6 +48,7 @@ TEXTS = {
     "guarded_own": "this changes Dragoman's own files (configuration, approvals, keys or sessions); it is asked about every time",
     "or_beginning": " · [b] this session, [f] for this folder: commands that begin with `{prefix}`",
     "asked_because": "asked because {why}",
+    "guarded_discards": "what throws work away is asked about every time",
     "guarded_grave": "this deletes, publishes or acts outside this machine; it is asked about every time",
     "outside_asks": "Run OUTSIDE the sandbox, with all your rights?",
     "outside_means": "outside the sandbox it can read, change and send whatever you can; it is asked about every time",

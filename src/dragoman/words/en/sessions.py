@@ -95,6 +95,7 @@ TEXTS = {
     "sessions.import_not_a_file": "{path} is not a file; name the session file itself (.jsonl or .json)",
     "sessions.import_unreadable": "{path} cannot be read ({reason}); check the path and its permissions",
     # --- undo
+    "sessions.undo_unsure": "it changed while a command went on in the background: by that command, or by somebody else",
     "sessions.undo_refused": "nothing was undone: {conflicts}{more}",
     "sessions.undo_refused_force": "nothing was undone: {conflicts}{more} (force it to undo anyway)",
     "sessions.undo_more": "; and {count} more",

@@ -1,6 +1,20 @@
 """The library: agents, their sessions and runs."""
 
 TEXTS = {
+    "loop.discards_done": "一条命令丢弃了未提交的工作：{names}。已保留副本，撤销即可找回",
+    "loop.discards_kept": "它会丢弃 git 未保存的工作：{names}。会先保留副本，撤销即可找回",
+    "loop.discards_lost": "它会丢弃 git 未保存的工作：{names}。无法找回：{reason}",
+    "loop.lost_and_more": "{names} 以及另外 {more} 个（共 {count} 个）",
+    "loop.lost_ignored": ".gitignore 所列的文件",
+    "loop.lost_not_ignored": "被忽略的文件不保留副本",
+    "loop.lost_not_saved": "此对话未保存",
+    "loop.lost_stashes": "git stash 的内容不保留副本",
+    "loop.lost_too_large": "{path} 过大，或不是普通文件",
+    "loop.work_not_kept": "无法在命令更改未提交的文件之前保留其副本：{reason}",
+    "loop.work_past_bounds": "这里的内容一旦被命令更改，并非全部都能通过撤销找回：{what}。请提交它们；如果不是工作内容，请写入 .gitignore",
+    "loop.work_past_too_large": "有 {count} 个 git 未保存的文件过大或过多，无法保留副本，例如 {path}",
+    "loop.work_past_too_many": "文件夹中的文件多于命令运行前所查看的数量",
+    "loop.too_many_changed": "一条命令更改了 {count} 个文件：撤销只知道其中前 {most} 个",
     "loop.other_placeholder": "（为节省空间，{tool} 的结果已移除；需要时请再次调用）",
     "loop.placeholder": "此命令返回内容已过时",
     # --- agents and sessions

@@ -48,6 +48,7 @@ TEXTS = {
     "guarded_own": "这会更改 Dragoman 自身的文件（配置、批准、密钥或会话）；每次都会询问",
     "or_beginning": " · [b] 本次会话、[f] 此文件夹：以 `{prefix}` 开头的命令",
     "asked_because": "询问的原因：{why}",
+    "guarded_discards": "丢弃工作的命令每次都会询问",
     "guarded_grave": "这会删除、发布或访问外部；每次都会询问",
     "outside_asks": "要在沙箱之外运行吗？它将拥有您的全部权限",
     "outside_means": "在沙箱之外，它可以读取、更改和发送您能访问的一切；每次都会询问",

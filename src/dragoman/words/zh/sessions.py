@@ -85,6 +85,7 @@ TEXTS = {
     "sessions.import_not_a_file": "{path} 不是文件；请指定会话文件本身（.jsonl 或 .json）",
     "sessions.import_unreadable": "无法读取 {path}（{reason}）；请检查路径及其权限",
     # --- undo
+    "sessions.undo_unsure": "它在后台命令运行期间被更改：可能是该命令所为，也可能是其他人所为",
     "sessions.undo_refused": "没有撤销任何内容：{conflicts}{more}",
     "sessions.undo_refused_force": "没有撤销任何内容：{conflicts}{more}（可强制撤销）",
     "sessions.undo_more": "；以及另外 {count} 个",
