@@ -194,7 +194,7 @@ TEXTS = {
     "loop.all_summed_up": "everything so far is a summary already",
     "loop.too_little_to_sum_up": "too little could be summarised to matter",
     "loop.no_snapshot": "the model answered with no text",
-    "loop.no_summary_in_answer": "instead of a summary the model wrote: {answer}",
+    "loop.no_summary_in_answer": "instead of a summary the model wrote “{answer}”",
     "loop.no_more_summaries": "{reason}; after {count:useless summary|useless summaries} in a row no more are requested: old results are "
     "left out instead, and agent.compress still requests one",
     "loop.summary_cut": "the summary was cut at the output limit",

@@ -177,7 +177,7 @@ TEXTS = {
     "loop.all_summed_up": "到目前为止的内容已经是总结",
     "loop.too_little_to_sum_up": "可总结的内容太少，没有意义",
     "loop.no_snapshot": "模型的回答没有任何文字",
-    "loop.no_summary_in_answer": "模型没有写总结，而是回答：{answer}",
+    "loop.no_summary_in_answer": "模型没有写总结，而是回答“{answer}”",
     "loop.no_more_summaries": "{reason}；连续 {count} 次总结都不可用，不再请求总结，改为省略旧结果；用 agent.compress 仍可请求一次",
     "loop.summary_cut": "总结在输出上限处被截断",
     "loop.summary_refused": "总结被拒绝（{reason}）",
