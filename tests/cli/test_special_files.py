@@ -109,6 +109,22 @@ def test_a_command_of_git_is_judged_and_ends(place: Place, serve: Serve, kind: s
     assert "run_shell needs a person's approval" in told(asked)
 
 
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/index", ".git/info/exclude"])
+def test_our_own_calls_of_git_do_not_wait_for_a_pipe(place: Place, serve: Serve, name: str) -> None:
+    subprocess.run(["git", "init", "-q", str(place.work)], check=True)
+    (place.work / "a.txt").write_text("words")
+    made = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(place.work), "commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(made, check=True)
+    plant(place.work / name, "pipe")
+    asked = serve(script("wait: 1\n" + calls(("read_file", {"file_path": "a.txt"})), "text: Done."))
+    done = ask(place, "--trust", "-p", "hi")
+    assert (done.code, done.out) == (0, "Done.\n"), done
+    assert "Git status" not in told(asked)
+    done = ask(place, "--trust", "--worktree=fix", "-p", "hi")
+    assert f"{name} is a named pipe or a device: git would wait for it" in done.complaint(done.code)
+    assert done.code
+
+
 def test_a_command_that_waits_for_a_pipe_ends_in_its_time(place: Place, serve: Serve) -> None:
     """Deep in the tree nobody looks before git does."""
     subprocess.run(["git", "init", "-q", str(place.work)], check=True)

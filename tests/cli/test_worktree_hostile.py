@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from dragoman.app.safe_git import SafeGit
 from dragoman.app.worktrees import leave_worktree, open_worktree
+from dragoman.policy.git_folder import find_pipe
 from dragoman.values.errors import InputError
+from special_files import plant
 from swaps import contents_of
 
 HOOKS = ("post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-rewrite", "fsmonitor-watchman")
@@ -236,3 +240,35 @@ def test_the_note_that_a_worktree_is_in_use_is_a_file_of_its_own(hostile: Hostil
     with pytest.raises(InputError):
         open_worktree(str(hostile.tree), "fix")
     assert not (hostile.folder / "made").exists()
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/index", ".git/config", ".git/refs/heads/x/y", ".git/info/exclude", ".gitignore"])
+@pytest.mark.parametrize("kind", ["pipe", "zero"])
+def test_git_is_not_called_where_it_would_wait_for_a_pipe_or_a_device(tmp_path: Path, name: str, kind: str) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    git(tree, "init", "-q")
+    (tree / ".git" / "HEAD").write_text("ref: refs/heads/x/y\n")
+    plant(tree / name, kind)
+    safe = SafeGit([str(tree)])
+    safe._program = "/does/not/exist"  # calling it would be another complaint
+    for call in (safe.look, safe.ask, safe.work):
+        with pytest.raises(InputError, match=re.escape(f"{tree / name} is a named pipe or a device")):
+            call(str(tree), "status")
+
+
+def test_a_pipe_in_the_folder_of_a_linked_worktree_is_found(tmp_path: Path) -> None:
+    tree, linked = tmp_path / "tree", tmp_path / "linked"
+    tree.mkdir()
+    git(tree, "init", "-q")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "x")
+    git(tree, "worktree", "add", "-q", str(linked))
+    assert find_pipe(str(linked)) == ""
+    (tree / ".gitignore").symlink_to(os.devnull)
+    assert find_pipe(str(tree)) == "", "git reads it to its end"
+    inner = tree / ".git" / "worktrees" / "linked" / "HEAD"
+    plant(inner, "pipe")
+    assert find_pipe(str(linked)) == str(inner)
+    inner.unlink()
+    plant(tree / ".git" / "packed-refs", "pipe")
+    assert find_pipe(str(linked)) == str(tree / ".git" / "packed-refs")

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
 from dragoman.base.mounts import lies_in_any
-from dragoman.policy.git_folder import is_harmless
+from dragoman.policy.git_folder import find_pipe, is_harmless
 from dragoman.tools.child_environment import find_program, path_outside
 from dragoman.values.errors import InputError
 from dragoman.words import say
@@ -23,7 +23,7 @@ from dragoman.words import say
 GIT_S = 300.0
 """How long git may take: a large tree is checked out."""
 LOOK_S = 15.0
-"""How long it may take to look: a pipe that nobody writes to may lie in the place of a file that git reads."""
+"""How long it may take to look: a pipe that nobody writes to may be put in the place of a file that git reads while it does."""
 _SAFE = (
     "--no-pager",
     *("-c", f"core.hooksPath={os.devnull}"),
@@ -109,6 +109,8 @@ class SafeGit:
         return ("local", "worktree", "global") if is_home else ("local", "worktree")
 
     def _run(self, directory: str, arguments: Sequence[str], settings: Mapping[str, str], limit_s: float) -> str:
+        if pipe := find_pipe(directory):
+            raise InputError(say("policy.git_special", path=pipe))
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         around = {"GIT_CEILING_DIRECTORIES": os.path.dirname(directory), "PATH": path_outside(self._folders)}
         command = [self._program, *_SAFE, "-C", directory, *arguments]
@@ -127,7 +129,10 @@ def _names(pattern: re.Pattern[str], settings: Sequence[str]) -> set[str]:
 
 
 def require_plain_repository(main: str, branch: str, name: str) -> None:
-    """Raises InputError if git would write somewhere else than in the repository's own `.git`: anybody may have put a link there."""
+    """Raises InputError if git would write somewhere else than in the repository's own `.git`: anybody may have put a link there; or if it
+    would wait for a pipe."""
+    if pipe := find_pipe(main):
+        raise InputError(say("policy.git_special", path=pipe))
     folder = os.path.join(main, ".git")
     if os.path.islink(folder) or not os.path.isdir(folder) or os.path.lexists(os.path.join(folder, "commondir")):
         raise InputError(say("worktrees.git_elsewhere", path=folder))

@@ -62,6 +62,34 @@ def find_danger(directory: str, roots: Sequence[str], *, reads_tree: bool = Fals
     return say("policy.git_elsewhere")
 
 
+def find_pipe(tree: str) -> str:
+    """A named pipe or a device in the place of a file that git reads first, for which it would wait for ever; empty: none was found.
+    `tree`: the folder that holds `.git`."""
+    folder = os.path.join(tree, ".git")
+    named = [folder, *(os.path.join(tree, name) for name in _READ_IN_TREE)]
+    if not os.path.isdir(folder):  # a linked worktree, or a submodule
+        folder = os.path.join(tree, _first_line(folder).removeprefix("gitdir:").strip())
+    shared = os.path.join(folder, _first_line(os.path.join(folder, "commondir")))
+    branch = _first_line(os.path.join(folder, "HEAD")).removeprefix("ref:").strip()
+    for each in dict.fromkeys((folder, os.path.normpath(shared))):
+        named.append(os.path.join(each, branch))
+        for inner in ("", *_SHOWN):
+            try:
+                with os.scandir(os.path.join(each, inner)) as entries:
+                    named += [entry.path for entry in entries if not entry.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue
+    return next((path for path in named if _would_wait(path, follow=True)), "")
+
+
+def _first_line(path: str) -> str:
+    """Of a small file; empty where it cannot be read."""
+    try:
+        return read_found(path, _MAX_NAME_BYTES, cut=True).decode("utf-8", "replace").partition("\n")[0].replace("\0", "")
+    except OSError:
+        return ""
+
+
 def tracked_files(directory: str, roots: Sequence[str]) -> Iterator[str]:
     """The paths of the files that git knows in the repository around a folder. Raises OSError or ValueError if that cannot be told."""
     at = directory
@@ -152,13 +180,19 @@ def _is_odd(entry: os.DirEntry[str]) -> bool:
     return not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False) and _would_wait(entry.path)
 
 
-def _would_wait(path: str) -> bool:
+def _would_wait(path: str, *, follow: bool = False) -> bool:
     """Whether git would wait for this file for ever: a named pipe or a device. A socket it cannot open, and goes on."""
     try:
-        mode = os.lstat(path).st_mode
+        status = os.stat(path, follow_symlinks=follow)
     except OSError:
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+    mode = status.st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not (follow and _is_null(status)))
+
+
+def _is_null(status: os.stat_result) -> bool:
+    """Whether it is /dev/null, which is read to its end at once."""
+    return os.path.exists(os.devnull) and status.st_rdev == os.stat(os.devnull).st_rdev
 
 
 def _danger_of_tree(folder: str) -> str:
