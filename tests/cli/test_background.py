@@ -70,3 +70,12 @@ def _appears(place: Place, name: str) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def test_a_run_that_looks_at_its_command_again_and_again_goes_on(place: Place, serve: Serve) -> None:
+    command = "while true; do echo x; sleep 0.05; done"
+    begin = calls(("run_shell", {"command": command, "background": True}))
+    service = serve(script(begin, *[calls(("shell_output", {"id": "bg1"}))] * 25, "text: Still at it."))
+    done = place.ask("watch it")
+    assert (done.code, done.out) == (0, "Still at it.\n"), done
+    assert "going in circles" not in str(service.requests[-1])

@@ -15,7 +15,9 @@ import pytest
 from agents import make_agent
 from dragoman.loop.background_commands import lost_commands
 from dragoman.testing import ScriptedProvider
+from dragoman.tools.background import BackgroundCommand
 from dragoman.values.calls import Allow, Intent
+from dragoman.values.errors import LoopDetected
 from dragoman.values.events import LoopSuspected, NoticeGiven, TurnEvent
 from dragoman.values.messages import ToolCall
 from dragoman.values.record import Said
@@ -188,6 +190,42 @@ def test_waiting_for_one_is_no_circle(tmp_path: Path) -> None:
             return await events_of(agent, "go")
 
     assert not [event for event in asyncio.run(main()) if isinstance(event, LoopSuspected)]
+
+
+def test_looking_at_one_that_still_runs_is_no_circle_and_looks_that_find_nothing_wait_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    async def wait_for_news(self: BackgroundCommand, seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(BackgroundCommand, "wait_for_news", wait_for_news)
+    look = 'call: shell_output {"id": "bg1"}'
+    provider = ScriptedProvider("\n---\n".join([start("sleep 1000"), *[look] * 30, "text: Good."]))
+
+    async def main() -> list[TurnEvent]:
+        async with agent_for(provider, tmp_path) as agent:
+            return await events_of(agent, "go")
+
+    assert not [event for event in asyncio.run(main()) if isinstance(event, LoopSuspected)]
+    assert waits == [1, 2, 4, 8, 16, *[30] * 23]
+    told = [result.text for message in provider.requests[-1].messages for result in message.results]
+    assert not any("set wait_s" in each for each in told[:3])
+    assert "2 looks before this one found nothing new, so this one waited up to 1 s: set wait_s" in told[3]
+
+
+def test_looking_again_and_again_at_one_that_has_ended_is_a_circle(tmp_path: Path) -> None:
+    look = 'call: shell_output {"id": "bg1"}'
+    wait = 'call: shell_output {"id": "bg1", "wait_s": 60}'
+    provider = ScriptedProvider("\n---\n".join([start("true"), wait, *[look] * 30, "text: Good."]))
+
+    async def main() -> None:
+        async with agent_for(provider, tmp_path) as agent:
+            with pytest.raises(LoopDetected):
+                await agent.run("go")
+
+    asyncio.run(main())
 
 
 def test_without_the_tool_to_read_it_nothing_is_left_in_the_background(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dragoman.values.messages import ToolCall
 
 if TYPE_CHECKING:
     from dragoman.tools.registry import Registry
+    from dragoman.values.calls import ToolOutput
 
 
 class LoopGuard:
@@ -79,12 +80,14 @@ class LoopGuard:
         return f"{name} failed {limit} times with the same arguments" if limit and self._failures[key] >= limit else ""
 
 
-def is_polling(call: ToolCall, registry: Registry, limits: LoopLimits) -> bool:
+def is_polling(call: ToolCall, registry: Registry, limits: LoopLimits, output: ToolOutput | None = None) -> bool:
     """Whether repeating the call is what its tool is for: by the tool's own word (`polled`), by name in the limits, or because it waits for
-    a background command."""
+    a background command or found one still running. (Looks that find nothing new wait by themselves: see tools/background_results.py.)"""
     args = call.args or {}
-    if call.name == "shell_output" and args.get("wait_s"):
-        return True
+    if call.name == "shell_output":
+        is_running = output is not None and output.command is not None and output.command.status == "running"
+        if is_running or args.get("wait_s"):
+            return True
     tool = registry.get(call.name)
     stands_for = getattr(tool, "stands_for", None)
     if stands_for is not None:

@@ -246,7 +246,7 @@ class Run(RunHandle[T]):
 
     def _check_for_loops(self, reports: Sequence[CallReport]) -> None:
         for report in () if self._pending else reports:  # a note would stand behind calls that wait
-            polled = is_polling(report.call, self._harness.registry, self._guard.limits)
+            polled = is_polling(report.call, self._harness.registry, self._guard.limits, report.output)
             if found := self._guard.check_call(report.call, failed=report.result.is_error, polled=polled):
                 return self._warn_or_stop(found)
 

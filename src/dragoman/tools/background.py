@@ -57,6 +57,8 @@ class BackgroundCommand:
         self._is_stopping = False
         self.fault: NotStarted | None = None
         """Why it could not be started."""
+        self.empty_looks = 0
+        """How often in a row it was looked at and had printed nothing new."""
         self._task: asyncio.Task[None] | None = None
         self._explain: Callable[[Exit, str], str] | None = None
 

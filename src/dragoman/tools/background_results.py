@@ -21,6 +21,9 @@ _NOTES_CHARS = 500
 _TITLE_CHARS = 80
 SHARED_NETWORK = "Later commands reach its ports at 127.0.0.1. Nothing outside the sandbox does, unless the user opens a port."
 OWN_NETWORK = "Nothing outside reaches its ports, other commands neither: to try a server out, start it and ask it in one command."
+FIRST_WAIT_S, MAX_OWN_WAIT_S = 1.0, 30.0
+"""How long the third look in a row waits that finds nothing new, and how long any waits of those that follow."""
+POLLED = "{looks} looks before this one found nothing new, so this one waited up to {seconds:g} s: set wait_s to wait for output or its end"
 FULL_SCREEN = "The program draws a full screen, which is not shown."
 
 
@@ -39,11 +42,26 @@ async def read_command(
     if command is None:
         known = ", ".join(f"{each.id} ({each.state})" for each in commands.describe()) or "there are none"
         return ToolRefusal(f"there is no background command {id[:40]!r}: {known}", "not_found").output()
+    looks, own_wait_s = command.empty_looks, 0.0
     if stop:
         await commands.do(command.stop())
-    elif wait_s:
-        await commands.do(command.wait_for_news(wait_s))
-    return _describe(command, outputs, await tell_ports(launch, [command.id]) if command.is_running else "")
+    else:
+        own_wait_s = 0.0 if wait_s else _wait_after(looks)
+        if wait_s or own_wait_s:
+            await commands.do(command.wait_for_news(wait_s or own_wait_s))
+    ports = await tell_ports(launch, [command.id]) if command.is_running else ""
+    output = _describe(command, outputs, ports, POLLED.format(looks=looks, seconds=own_wait_s) if own_wait_s else "")
+    command.empty_looks = looks + 1 if _is_without_news(output.command) else 0
+    return output
+
+
+def _is_without_news(told: CommandOutput | None) -> bool:
+    return told is not None and told.status == "running" and not told.stdout
+
+
+def _wait_after(looks: int) -> float:
+    """How long a look waits by itself after so many in a row that found nothing new: each is a request to the model."""
+    return min(FIRST_WAIT_S * 2 ** min(looks - 2, 10), MAX_OWN_WAIT_S) if looks >= 2 else 0.0
 
 
 def title_of(command: str) -> str:
