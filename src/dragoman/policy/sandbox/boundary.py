@@ -8,32 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dragoman.base.beneath import is_inside, outermost
 from dragoman.policy.sandbox.believed import believed_in, start_files
+from dragoman.policy.sandbox.cache_layers import CacheLayer, CacheLayers
 from dragoman.policy.sandbox.git_runs import is_folder
 from dragoman.policy.sandbox.launcher.order import Boundary
 from dragoman.policy.sandbox.repositories import Repository, find_repositories, read_by_git
 from dragoman.policy.sandbox.survey import Seen, Survey
 from dragoman.policy.sandbox.toolchains import find_named, find_toolchains
 from dragoman.policy.sandbox.view import FileView, make_view
+from dragoman.policy.secret_stores import stores_in
 
-SECRETS = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".password-store", ".mozilla", ".thunderbird", ".1password",
-    ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", ".s3cfg", ".boto", ".authinfo",
-    ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
-    ".config/gcloud", ".config/gh", ".config/glab-cli", ".config/hub", ".config/op", ".config/git/credentials", ".config/rclone",
-    ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/doctl", ".config/heroku", ".config/sops",
-    ".local/share/keyrings", ".local/share/kwalletd", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
-    ".m2/settings.xml", ".gradle/gradle.properties", ".terraform.d/credentials.tfrc.json", ".composer/auth.json",
-    ".cache/huggingface/token", ".huggingface/token", ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
-    ".local/share/fish/fish_history", ".irb_history", ".sqlite_history", ".rediscli_history", ".mongosh", ".lesshst", ".viminfo",
-    ".subversion/auth", ".config/containers/auth.json", ".config/github-copilot", ".config/stripe", ".config/ngrok", ".ngrok2",
-    ".config/configstore", ".config/netlify", ".config/.wrangler", ".config/fly", ".fly/config.yml", ".config/solana", ".config/age",
-    ".terraformrc", ".databrickscfg", ".snowsql/config", ".dbt/profiles.yml", ".kaggle/kaggle.json", ".msmtprc", ".fetchmailrc", ".pki",
-    ".local/share/uv/credentials", ".local/share/gem/credentials", ".config/pypoetry/auth.toml",
-    ".bitcoin", ".ethereum", ".electrum", ".local/share/mkcert", ".config/Signal", ".config/Slack", ".config/discord", ".config/vivaldi",
-    ".config/microsoft-edge", ".config/opera", ".var/app", "snap/firefox", ".qwen/oauth_creds.json", ".local/share/opencode/auth.json",
-    "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
-)  # fmt: skip
-"""Stores of secrets, in the home directory."""
 _SYSTEM_TEMPORARY = {"/tmp": "tmp", "/var/tmp": "var-tmp"}
 NEVER_READABLE = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/sys/kernel/debug", "/sys/kernel/tracing")
 """With Landlock alone: other programs' temporary files and sockets, and devices."""
@@ -53,24 +36,26 @@ class Ground:
         readable: Sequence[str] = (),
         user: int | None = None,
         caches: str = "",
+        layers: CacheLayers | None = None,
         survey: Survey | None = None,
     ) -> None:
         """`private`: a folder of the session with `tmp`, `var-tmp` and `covers` in it. `own`: our configuration, approvals, logs and code.
         `user`: who commands run as, where that is not us. `caches`: where they keep caches, if not among temporary
-        files. `survey`: of what lies in these folders."""
+        files; `layers`: over those, for commands that only read. `survey`: of what lies in these folders."""
         self.writable = outermost(os.path.realpath(path) for path in writable)
         self.believed = [path for root in self.writable for path in believed_in(root)]
         """What is read as configuration in these folders, whether it exists or not."""
         self.homes = [os.path.realpath(home) for home in homes if home]
         self.started = start_files(self.homes, self.writable)
         """What runs by itself in a home directory among these folders, whether it exists or not."""
-        self._stores = [os.path.join(home, name) for home in self.homes for name in SECRETS]
+        self._stores = stores_in(self.homes)
         self.private = private
         self._own = own
         self._secret = secret
         self._readable = readable
         self._user = user
         self.caches = (caches,) if caches else ()
+        self.layers = layers
         self.survey = survey or Survey(self.writable)
 
     def repositories(self, seen: Seen | None = None) -> list[Repository]:
@@ -111,14 +96,16 @@ class Ground:
             may_be_gone=tuple(path for each in nested for path in (each.folder, *each.fixed)),
         )
 
-    def draw_read_only(self, view: FileView) -> Boundary:
-        """For namespaces: nothing can be written but temporary files, and no more is seen than the view shows."""
+    def draw_read_only(self, view: FileView, layer: CacheLayer | None = None) -> Boundary:
+        """For namespaces: nothing can be written but temporary files, and no more is seen than the view shows. `layer`: what is written to
+        the caches goes there."""
         return Boundary(
             hidden=tuple(place for path in self._hidden() for place in view.places_of(path)),
             shown=(*view.emptied, *((path, path) for path in view.shown), *view.linked),
-            private=self._private(),
+            private=self._private(reads_only=True),
             covers=self._covers,
-            caches=self.caches,
+            caches=self._caches_for_reading(),
+            layer=(layer.place, layer.upper, layer.work, layer.instead) if layer is not None else None,
         )
 
     def find_named_tools(self, env: Mapping[str, str]) -> list[str]:
@@ -131,7 +118,7 @@ class Ground:
         tools = self._without_hidden(find_toolchains(env, self.homes, self.writable))
         named = (*self.writable, *around, *self._readable, *tools)
         show = [path for path in named if os.path.lexists(path) and self._is_reached(os.path.realpath(path))]
-        return make_view(os.path.join(self.private, "views", str(number)), self._covers, show, self.caches)
+        return make_view(os.path.join(self.private, "views", str(number)), self._covers, show, self._caches_for_reading())
 
     def draw_for_landlock(self, repositories: Sequence[Repository] | None = None, *, tools: Sequence[str] = ()) -> Boundary:
         """For Landlock alone, which can allow and not except: everything readable is listed, around what is secret. `tools`: what stays
@@ -164,8 +151,18 @@ class Ground:
     def _covers(self) -> str:
         return os.path.join(self.private, "covers")
 
-    def _private(self) -> tuple[tuple[str, str], ...]:
-        return tuple((place, os.path.join(self.private, name)) for place, name in _SYSTEM_TEMPORARY.items() if is_folder(place))
+    def _caches_for_reading(self) -> tuple[str, ...]:
+        return (*self.caches, self.layers.kept) if self.layers is not None else self.caches
+
+    def _private(self, *, reads_only: bool = False) -> tuple[tuple[str, str], ...]:
+        """Temporary files are shared by all commands of the session. Not where they lie above the workspace: cargo, npm and others read
+        settings from each folder above the one they work in, so what only reads must not write there."""
+        found: list[tuple[str, str]] = []
+        for place, name in _SYSTEM_TEMPORARY.items():
+            is_above = reads_only and any(is_inside(root, place) for root in self.writable)
+            if is_folder(place):
+                found.append((place, os.path.join(self.private, f"reading-{name}" if is_above else name)))
+        return tuple(found)
 
     def _readable_to_user(self) -> list[str]:
         """What is to stay readable, where commands get to it at all: our own code may lie in a folder that is closed to their user."""

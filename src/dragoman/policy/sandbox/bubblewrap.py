@@ -56,7 +56,7 @@ def wrap(program: str, argv: Sequence[str], directory: str, boundary: Boundary, 
         for path in paths:
             words += [f"{way}-try" if path in boundary.may_be_gone else way, path, path]
     for path in boundary.caches:
-        words += ["--bind", path, path]
+        words += ["--bind", boundary.layer[3] if boundary.layer is not None and path == boundary.layer[0] else path, path]
     private = tuple(place for place, _ in boundary.private)
     for path in boundary.hidden:
         if not path.startswith(tuple(f"{place}/" for place in (*private, "/run"))) or any(path.startswith(f"{each}/") for each in seen):

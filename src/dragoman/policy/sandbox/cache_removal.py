@@ -26,10 +26,11 @@ _OPENED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW"
 _NAMED = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def set_aside(folder: str, name: str) -> None:
-    """Rename what is to be removed, whatever it is. It need not be there. `folder`: where no command can write."""
-    with suppress(FileNotFoundError):
-        os.rename(os.path.join(folder, name), os.path.join(folder, _new_name()))
+def set_aside(folder: str, name: str, to: str = "") -> None:
+    """Rename what is to be removed, whatever it is. It need not be there. `folder`: where no command can write. `to`: another such folder
+    that it is moved to."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.rename(os.path.join(folder, name), os.path.join(to or folder, _new_name()))
 
 
 def measure(folder: str, name: str, most_bytes: int, is_stopped: Callable[[], bool]) -> int | None:

@@ -24,6 +24,7 @@ MOST_BYTES = 5 * 1024**3
 UNUSED_S = 30 * 24 * 3600.0
 MEASURED_AGAIN_S = 3600.0
 _ENDING = ".lock"
+_READING = "-reading"
 _TRIES = 3
 
 _VARIABLES = {
@@ -96,7 +97,10 @@ class WorkspaceCaches:
             self._lock, is_alone = _lock_file(os.path.join(self._place, self._name + _ENDING))
             if is_alone and self._must_go():
                 set_aside(self._place, self._name)
+                set_aside(self._place, self._name + _READING)
                 os.truncate(self._lock, 0)
+            elif is_alone:  # layers of sessions that were killed
+                set_aside(self.reading, "layers", self._place)
             lock_with_others(self._lock)
             os.utime(self._lock)
         folder = os.path.join(self._place, self._name)
@@ -109,6 +113,11 @@ class WorkspaceCaches:
             self._keeper = threading.Thread(target=self._keep, name="dragoman-caches", daemon=True)
             self._keeper.start()
         return folder
+
+    @property
+    def reading(self) -> str:
+        """Where the layers of commands that only read are: see cache_layers.py."""
+        return os.path.join(self._place, self._name + _READING)
 
     def close(self, wait_s: float = 0.0) -> None:
         """`wait_s`: so long for what is being removed; the rest is left to the next session."""
@@ -139,8 +148,9 @@ class WorkspaceCaches:
                 if name.startswith(ASIDE):
                     remove_tree(self._place, name, self._stop.is_set)
             if time.time() - _read_numbers(self._lock)[1] > MEASURED_AGAIN_S:
-                size = measure(self._place, self._name, self._most_bytes, self._stop.is_set)
-                if size is not None:
+                sizes = [measure(self._place, name, self._most_bytes, self._stop.is_set) for name in (self._name, self._name + _READING)]
+                if None not in sizes:
+                    size = sum(filter(None, sizes))
                     os.pwrite(self._lock, b"%020d %020d\n" % (size, time.time()), 0)
 
     def _set_unused_aside(self, name: str) -> None:
@@ -153,6 +163,7 @@ class WorkspaceCaches:
             try:
                 if is_alone and time.time() - os.fstat(descriptor).st_mtime >= UNUSED_S:
                     set_aside(self._place, name)
+                    set_aside(self._place, name + _READING)
                     os.unlink(path)
             finally:
                 os.close(descriptor)
@@ -169,9 +180,22 @@ def forget_caches(place: str, workspace: str) -> None:
         try:
             if is_alone:
                 remove_tree(place, name)
+                remove_tree(place, name + _READING)
                 os.unlink(path)
         finally:
             os.close(descriptor)
+
+
+def make_session_caches(private: str, owner: tuple[int, int] | None) -> str:
+    """A folder for caches that end with the session, in its private folder. `owner`: who commands run as, where that is not us. Raises
+    OSError."""
+    folder = os.path.join(private, "caches")
+    for path in (folder, os.path.join(folder, _VARIABLES["XDG_CACHE_HOME"])):
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+            if owner is not None:
+                os.chown(path, *owner, follow_symlinks=False)
+    return folder
 
 
 def _name_of(workspace: str) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dragoman.base.beneath import is_inside
 from dragoman.policy.sandbox.boundary import Ground
+from dragoman.policy.sandbox.cache_layers import CacheLayer
 from dragoman.policy.sandbox.detection import KINDS
 from dragoman.policy.sandbox.findings import Remarks, explain_read_only, tell_copied, tell_findings, tell_read_only, tell_refused
 from dragoman.policy.sandbox.guard import Findings, Guard
@@ -82,6 +83,8 @@ class Caretaker:
     async def prepare(self, env: Mapping[str, str]) -> Prepared:
         """Look at what there is, and copy what must be the workspace's alone. Raises OSError if the command must not run."""
         # To hand it to a thread takes longer than the look itself, unless there is a survey to make or to wait for.
+        if self._ground.layers is not None:
+            self._ground.layers.renew()
         found = await asyncio.to_thread(self._look, env) if self._takes_long(env) else self._look(env)
         if isinstance(found, SharedFiles):
             await self._mend(Repairs(copy=found.to_copy), self._ground.repositories())
@@ -95,8 +98,8 @@ class Caretaker:
             self._living = [each for each in self._living if each is not prepared]
 
     async def prepare_reading(self, env: Mapping[str, str]) -> Boundary:
-        """For a command that only reads: there is nothing to copy before it, and nothing to look after. Raises OSError if it must not
-        run."""
+        """For a command that only reads: there is nothing to copy before it, and nothing to look after. Its layer over the caches is given
+        back with `release_reading`. Raises OSError if it must not run."""
         takes_long = self._takes_long(env) or self._sight is None or self._sight.view is None or not self._sight.view.is_current
         return await asyncio.to_thread(self._look_reading, env) if takes_long else self._look_reading(env)
 
@@ -104,6 +107,11 @@ class Caretaker:
     def shown_tools(self) -> tuple[str, ...]:
         """What stays readable because PATH or the like named it for the last command."""
         return self._sight.tools if self._sight is not None else ()
+
+    def release_reading(self, boundary: Boundary) -> None:
+        """The command has ended, or was not started."""
+        if boundary.layer is not None and self._ground.layers is not None:
+            self._ground.layers.give_back(CacheLayer(*boundary.layer))
 
     def forget_toolchains(self) -> None:
         """Something that was looked up is no longer there."""
@@ -122,7 +130,7 @@ class Caretaker:
                 self._views += 1
                 sight = self._sight = sight._replace(view=self._ground.make_view(env, self._views))
             assert sight.view is not None
-            return self._ground.draw_read_only(sight.view)
+            return self._ground.draw_read_only(sight.view, self._ground.layers.take() if self._ground.layers is not None else None)
 
     def _look_around(self, env: Mapping[str, str]) -> _Sight:
         """Looked up again only if something has changed."""

@@ -46,18 +46,19 @@ def rebuild(
     has_gate: bool = False,
     reads_only: bool = False,
     caches: str = "",
+    kept: str = "",
     writable: Sequence[str] = (),
 ) -> dict[str, str]:
     """`keep`: names of further variables that the user lets through. `home`: where commands run as another user. `has_gate`: there is
     a way to the network, which `lead_to_gate` names. `reads_only`: the workspace cannot be written. `caches`: where tools keep
-    caches; empty: among temporary files. `writable`: where commands write."""
-    kept = _keep_listed(env, keep)
+    caches; empty: among temporary files. `kept`: where tools keep what only those that read use. `writable`: where commands write."""
+    listed = _keep_listed(env, keep)
     places = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)
     at_home = {"HOME": home} if home else {}
     kept_in = caches or f"{temporary}/caches"
     named = {name: value for name, value in env.items() if name != "MAVEN_OPTS" or name in keep}  # it may hold a password
-    reading = _for_reading(kept, kept_in) if reads_only else {}
-    return {**kept, **places, **cache_variables(kept_in, {**named, **at_home}, writable), **_network(has_gate), **at_home, **reading}
+    reading = _for_reading(listed, kept or kept_in) if reads_only else {}
+    return {**listed, **places, **cache_variables(kept_in, {**named, **at_home}, writable), **_network(has_gate), **at_home, **reading}
 
 
 def _for_reading(kept: Mapping[str, str], caches: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dragoman.base.mounts import lies_in_any
 from dragoman.words import say
 
 _PREFIX = "dragoman-private-"
-PARTS = ("tmp", "var-tmp", "covers", "covers/folder", "covers/file", "views")
+PARTS = ("tmp", "var-tmp", "reading-tmp", "reading-var-tmp", "covers", "covers/folder", "covers/file", "views")
 _SYSTEM = ("/tmp", "/var/tmp")
 
 

@@ -6,16 +6,19 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
-from dragoman.base.beneath import outermost
+from dragoman.base.beneath import is_inside, outermost
 from dragoman.policy.sandbox.boundary import NEVER_READABLE, Ground
-from dragoman.policy.sandbox.caches import WorkspaceCaches
+from dragoman.policy.sandbox.cache_layers import CacheLayers
+from dragoman.policy.sandbox.caches import WorkspaceCaches, make_session_caches
 from dragoman.policy.sandbox.caretaker import Caretaker, Prepared
 from dragoman.policy.sandbox.confined import Confined
 from dragoman.policy.sandbox.detection import EXTERNAL, KINDS, SEATBELT, Detected, Level, detect, make_holder, make_order
 from dragoman.policy.sandbox.environment import keep_for_external, lead_to_gate, rebuild
+from dragoman.policy.sandbox.findings import Remarks
 from dragoman.policy.sandbox.launcher.order import Boundary, Order
 from dragoman.policy.sandbox.launching import Holder, Launcher, hide_this_process, shared_launcher
 from dragoman.policy.sandbox.ports import Ports
@@ -24,6 +27,7 @@ from dragoman.policy.sandbox.refusals import Circumstances, explain, is_about_wr
 from dragoman.policy.sandbox.refused_paths import PathLimits
 from dragoman.policy.sandbox.repositories import main_folders
 from dragoman.policy.sandbox.survey import Survey
+from dragoman.policy.secret_stores import find_homes, home_of
 from dragoman.values.commands import Launched, Reach
 from dragoman.values.record import NO_HOSTS, HostsUsed
 from dragoman.words import say
@@ -70,6 +74,8 @@ class Sandbox:
         self._readable = tuple(readable)
         self._private_in = private_in
         self._caches = WorkspaceCaches(caches_in, os.path.realpath(folders[0])) if caches_in else None
+        self._layers: CacheLayers | None = None
+        """Over the caches, for commands that only read."""
         self._hide = hide
         self._is_denied = is_denied
         self._secret += tuple(denied)
@@ -118,7 +124,8 @@ class Sandbox:
     @property
     def caches(self) -> str:
         """Where commands keep the caches of their tools. Empty: among temporary files."""
-        return next(iter(self._ground.caches), "") if self.is_sandbox and self._ground is not None else ""
+        found = next(iter(self._ground.caches), "") if self.is_sandbox and self._ground is not None else ""
+        return "" if self._ground is not None and is_inside(found, self._ground.private) else found
 
     @property
     def has_read_only(self) -> bool:
@@ -162,6 +169,9 @@ class Sandbox:
             self._close_holders()
             self._ports = self._holder = None
             self._launcher = self._ground = self._detected = self._care = None
+            if self._layers is not None:
+                self._layers.close()
+                self._layers = None
             self._remove_private()
             if self._caches is not None:
                 self._caches.close()
@@ -200,24 +210,30 @@ class Sandbox:
             raise OSError(0, "the sandbox of this system gives no terminals")
         secret = os.urandom(24).hex() if with_gate and self._gate_port and detected.has_own_network else ""
         prepared: Prepared | None = None
+        reading: Boundary | None = None
 
         async def make() -> Order:
-            nonlocal prepared
-            prepared = await care.prepare(env) if reach != "read-only" else None
-            boundary = prepared.boundary if prepared is not None else await care.prepare_reading(env)
+            nonlocal prepared, reading
+            if reach == "read-only":
+                boundary = reading = await care.prepare_reading(env)
+            else:
+                prepared = await care.prepare(env)
+                boundary = prepared.boundary
             order = self._order(detected, boundary, tuple(argv), directory, env, secret, reach)
             order.terminal = terminal
             return order
 
         starter = self._holder if detected.has_own_network and self._holder is not None else launcher
         for tries_left in reversed(range(_TRIES)):
-            prepared = None
+            prepared = reading = None
             try:
                 running = await starter.start_early(KINDS[detected.level], make, streams)
-                return Confined(running, partial(care.look_after, prepared) if prepared is not None else None, secret)
+                return Confined(running, _aftercare(care, prepared, reading), secret)
             except BaseException as error:
                 if prepared is not None:
                     care.release(prepared)
+                if reading is not None:
+                    care.release_reading(reading)
                 # What was to be covered has been moved meanwhile, or the command is not there.
                 if not tries_left or not isinstance(error, FileNotFoundError | NotADirectoryError):
                     raise
@@ -283,7 +299,7 @@ class Sandbox:
         reach: Reach,
     ) -> Order:
         """`secret`: of its gate; empty: it has none."""
-        home = _home_of(self._user[0]) if os.getuid() == 0 and self._user[0] != 0 else ""
+        home = home_of(self._user[0]) if os.getuid() == 0 and self._user[0] != 0 else ""
         temporary = self._temporary(detected.level)
         return make_order(
             detected.level,
@@ -295,6 +311,7 @@ class Sandbox:
                 keep=self._environment,
                 has_gate=bool(secret),
                 reads_only=reach == "read-only",
+                kept=self._ground.layers.kept if self._ground is not None and self._ground.layers is not None else "",
                 caches=self._ground.caches[0] if self._ground is not None and self._ground.caches else "",
                 writable=self._ground.writable if self._ground is not None else (),
             ),
@@ -392,30 +409,50 @@ class Sandbox:
         self._private.append(private)
         return private
 
-    def _open_caches(self) -> str:
-        """Empty: commands run as another user, who may not get to our folders, or there is no place for it. Then caches are among temporary
-        files."""
-        if self._caches is None or self._user[0] != os.getuid():
-            return ""
-        try:
-            return self._caches.open()
-        except OSError:
-            return ""
+    def _open_caches(self, private: str) -> tuple[str, CacheLayers]:
+        """Where caches are, and the layers over them for commands that only read. They last for the session where commands run as another
+        user, who may not get to our folders, or there is no other place for them. Raises OSError."""
+        owner = self._user if self._user[0] != os.getuid() else None
+        caches, reading = "", ""
+        if self._caches is not None and owner is None:
+            with suppress(OSError):
+                caches, reading = self._caches.open(), self._caches.reading
+        if not caches:
+            caches, reading = make_session_caches(private, owner), os.path.join(private, "reading")
+        if self._layers is None or self._layers.caches != caches:
+            if self._layers is not None:
+                self._layers.close()
+            self._layers = CacheLayers(caches, reading, owner)
+        return caches, self._layers
 
     def _make_ground(self, private: str) -> Ground:
         writable = outermost(map(os.path.realpath, (*self._folders, *self._writable)))
-        homes = [os.path.expanduser("~"), _home_of(os.getuid()), _home_of(self._user[0])]
+        caches, layers = self._open_caches(private)
         return Ground(
             writable,
-            homes=list(dict.fromkeys(homes)),
+            homes=find_homes(self._folders[0]),
             private=private,
             own=self._own,
             secret=self._secret,
             readable=self._readable,
             user=self._user[0] if self._user[0] != os.getuid() else None,
-            caches=self._open_caches(),
+            caches=caches,
+            layers=layers,
             survey=Survey(writable, self._is_denied, also=partial(main_folders, writable)),
         )
+
+
+def _aftercare(care: Caretaker, prepared: Prepared | None, reading: Boundary | None) -> Callable[[], Awaitable[Remarks]]:
+    """What is done when nothing of a command is alive any more."""
+    if prepared is not None:
+        return partial(care.look_after, prepared)
+
+    async def give_back() -> Remarks:
+        if reading is not None:
+            care.release_reading(reading)
+        return Remarks()
+
+    return give_back
 
 
 def _owner_of(folder: str) -> tuple[int, int]:
@@ -424,12 +461,3 @@ def _owner_of(folder: str) -> tuple[int, int]:
         return os.getuid(), os.getgid()
     status = os.stat(folder)
     return status.st_uid, status.st_gid
-
-
-def _home_of(uid: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_dir
-    except KeyError:
-        return ""

@@ -86,6 +86,8 @@ def _map_ids(uid: int, gid: int) -> None:
 def mount_all(boundary: Boundary) -> None:
     """Until now, what is mounted outside came in here as well; from now on nothing does."""
     mount("", "/", "", calls.MS_REC | calls.MS_PRIVATE)
+    if boundary.layer is not None:
+        _lay_over(*boundary.layer)
     # Copies are taken before everything becomes read-only, and attached after it.
     private = [(path, open_tree(source)) for path, source in boundary.private]
     writable = [(path, open_tree(path)) for path in boundary.writable]
@@ -125,6 +127,18 @@ def mount_all(boundary: Boundary) -> None:
         else:
             os.close(tree)
     os.chdir("/")
+
+
+def _lay_over(place: str, upper: str, work: str, instead: str) -> None:
+    """Mount over a folder so that it is seen and not written. The layers are named by descriptors: a path may hold a comma or a colon."""
+    opened = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW) for path in (place, upper, work)]
+    named = [f"{role}dir=/proc/self/fd/{each}" for role, each in zip(("lower", "upper", "work"), opened, strict=True)]
+    try:
+        mount("overlay", place, "overlay", _QUIET, ",".join((*named, "userxattr")))
+    except OSError:  # an older kernel, or a file system that cannot be a layer
+        attach(open_tree(instead), place)
+    for each in opened:
+        os.close(each)
 
 
 def _attach(tree: int, path: str) -> None:

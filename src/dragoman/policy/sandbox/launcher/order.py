@@ -30,6 +30,7 @@ class Boundary:
         covers: str = "",
         caches: tuple[str, ...] = (),
         may_be_gone: tuple[str, ...] = (),
+        layer: tuple[str, str, str, str] | None = None,
     ) -> None:
         self.writable = writable
         self.pinned = pinned
@@ -46,6 +47,8 @@ class Boundary:
         """Where, and what is seen there instead, read-only. With namespaces alone."""
         self.caches = caches
         """Folders that are writable wherever they lie: also in what is read-only."""
+        self.layer = layer
+        """A CacheLayer: a place among `caches`, and what is laid over it so that nothing is written there."""
         self.covers = covers
         """A folder with an empty `folder` and an empty `file`, to put over secrets."""
         self.may_be_gone = may_be_gone
