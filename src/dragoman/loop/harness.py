@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from dragoman.policy.discarding import Discarded
     from dragoman.policy.rules import Rule
     from dragoman.policy.sandbox.detection import Detected
+    from dragoman.policy.secret_stores import SecretStores
     from dragoman.tools.background import BackgroundCommands
     from dragoman.values.hooks import HookCaller
     from dragoman.values.record import FileChange
@@ -200,8 +202,9 @@ class Harness:
         """Looked up at each call: directories may be added while a session goes on."""
         if self._secret is None:
             from dragoman.policy.own_files import secret_places  # not needed before a tool is called
+            from dragoman.policy.secret_stores import find_homes, stores_in
 
-            self._secret = secret_places(find_places(), self.workspace.root)
+            self._secret = (*secret_places(find_places(), self.workspace.root), *stores_in(find_homes(self.workspace.root)))
         return Law(
             tuple(options.rules), self.directories, self._secret, tuple(options.hosts), options.run_sandboxed, self._written_by_commands
         )
@@ -558,8 +561,19 @@ def _workspace_of(options: WorkspaceOptions, session: Session, rules: Sequence[R
         from dragoman.policy.denied_reads import deny_reads
 
         denied = deny_reads(rules, os.fspath(options.root))
-    secret = find_places().secret_files
-    return Workspace(options.root, include=include, readable=(session.outputs,), secret=secret, is_denied=denied)
+    places, hides = find_places(), _hides_stores(os.fspath(options.root))
+    secret = (*places.secret_files, places.prompt_history)
+    return Workspace(options.root, include=include, readable=(session.outputs,), secret=secret, is_denied=denied, hides=hides)
+
+
+def _hides_stores(root: str) -> Callable[[str, Sequence[str]], bool]:
+    @cache
+    def stores() -> SecretStores:
+        from dragoman.policy.secret_stores import SecretStores, find_homes  # not needed before a tool is called
+
+        return SecretStores(find_homes(root))
+
+    return lambda path, folders: stores().holds(path, folders)
 
 
 def _approvals_while_there(harness: Harness) -> Callable[[], Approvals | None]:

@@ -118,7 +118,8 @@ class Glob(_Finder):
         start, pattern = self._prepare(args)
         most = _clamp(args.get("max_results") or None, 200, MAX_RESULTS)
         prefix = os.path.join(start, "")
-        paths = Paths(lambda path: path.startswith(prefix) and pattern.matches(path[len(prefix) :]), MAX_CANDIDATES)
+        hides = self._workspace.hides
+        paths = Paths(lambda path: path.startswith(prefix) and pattern.matches(path[len(prefix) :]) and not hides(path), MAX_CANDIDATES)
         options = ["--files", "--null", *pattern.filters(), *(["--hidden"] if pattern.wants_hidden else [])]
         status = await run_ripgrep(find_ripgrep(self._workspace.root), options, start, paths.take, ripgrep.TIMEOUT_S)
         if status.problem and not paths.found:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dragoman.base.atomic import FileChanged, WouldChangeOwner
 from dragoman.base.beneath import Directory, is_inside, open_beneath
-from dragoman.base.found_files import NotRegularFile
 from dragoman.base.jsontext import valid_unicode
 from dragoman.tools.names import escape_name, escape_relative_path, truncate_path, unescape_name
 from dragoman.values.calls import ToolOutput
@@ -49,16 +46,18 @@ class Workspace:
         readable: Sequence[str | os.PathLike[str]] = (),
         secret: Sequence[str | os.PathLike[str]] = (),
         is_denied: Callable[[str, os.stat_result], bool] | None = None,
+        hides: Callable[[str, Sequence[str]], bool] | None = None,
     ) -> None:
         """`include`: further directories to read and write. `readable`: read-only directories. `secret`: files that hold keys, which no
-        tool reads or writes. `is_denied`: whether the user's rules keep a file from being read, by its real path and status."""
+        tool reads or writes. `is_denied`: whether the user's rules keep a file from being read, by its real path and status. `hides`:
+        whether a real path is kept from commands too, for these folders."""
         self.root = os.path.realpath(root)
         writable = [self.root, *(os.path.realpath(path) for path in include)]
         # Outermost first: links are not followed below it, so the fewer components are trusted the better.
         self._writable: tuple[str, ...] = tuple(sorted(set(writable), key=len))
         self._readable: tuple[str, ...] = tuple(sorted({*writable, *(os.path.realpath(path) for path in readable)}, key=len))
         self._secret: frozenset[str] = frozenset(os.path.realpath(path) for path in secret)
-        self._is_denied = is_denied
+        self._is_denied, self._hides = is_denied, hides
         self.was_judged: Callable[[str], bool] = lambda path: True
         """Whether the call at work was allowed for this real path."""
         self.was_shown: Callable[[str], bool] = lambda preview: True
@@ -87,8 +86,8 @@ class Workspace:
         try:
             real = os.path.realpath(self._to_absolute(path))
         except OSError as error:  # a link was removed in the meantime
-            raise refusal(error, _show(path)) from error
-        if real in self._secret:
+            raise self._refusal(error, _show(path)) from error
+        if self.hides(real):
             raise secret_refusal(path)
         if self._base(real, writing):
             return real
@@ -110,6 +109,8 @@ class Workspace:
 
     def directory(self, path: str, *, create: bool = False) -> Directory:
         """Open the directory at a resolved path without following links; `create` also creates its parents. Raises PathRefusal."""
+        if self.hides(path):
+            raise secret_refusal(self.display_path(path))
         base = self._base(path, writing=create)
         if not base:
             raise PathRefusal(f"{_show(path)} is outside the workspace {_show(self.root)}", "outside")
@@ -151,9 +152,13 @@ class Workspace:
         """Whether a file that the model knew may be compared with what it is now, or found removed."""
         return bool(self._base(path, False)) and (not os.path.lexists(path) or self.may_read(path))
 
+    def hides(self, path: str) -> bool:
+        """Whether a resolved path is a file of keys, or lies where people keep keys and passwords: commands do not see that either."""
+        return path in self._secret or (self._hides is not None and self._hides(path, self._writable))
+
     def is_secret(self, path: str, status: os.stat_result | None = None) -> bool:
         """Whether a resolved path is a file with keys, or such a file by another name (a hard link). `status` is its status, if known."""
-        if path in self._secret:
+        if self.hides(path):
             return True
         for each in self._secret:
             try:
@@ -192,7 +197,12 @@ class Workspace:
         try:
             yield
         except OSError as error:
-            raise refusal(error, truncate_path(self.display_path(path))) from error
+            raise self._refusal(error, truncate_path(self.display_path(path))) from error
+
+    def _refusal(self, error: OSError, shown: str) -> PathRefusal:
+        from dragoman.tools.path_refusals import refusal_of  # only where something fails
+
+        return PathRefusal(*refusal_of(error, shown))
 
     def _to_absolute(self, path: str) -> str:
         """The absolute path the model means, links not resolved."""
@@ -215,37 +225,7 @@ class Workspace:
 
 
 def secret_refusal(path: str) -> PathRefusal:
-    return PathRefusal(f"{_show(path)} holds the user's keys: no tool reads or writes it", "secret")
-
-
-def refusal(error: OSError, shown: str) -> PathRefusal:
-    """An operating system error as a refusal with advice."""
-    if isinstance(error, FileChanged):
-        return PathRefusal(f"{shown} changed while it was being written: read it again", "stale")
-    if isinstance(error, WouldChangeOwner):
-        message = f"{shown} belongs to another user or group and would change hands: change it with run_shell, or ask the user"
-        return PathRefusal(message, "permission")
-    if isinstance(error, NotRegularFile):
-        return PathRefusal(f"{shown} cannot be read or written here: {error.strerror}", "not_regular")
-    match error.errno:
-        case errno.ENOENT:
-            return PathRefusal(f"{shown} does not exist", "not_found")
-        case errno.EACCES | errno.EPERM:
-            return PathRefusal(f"{shown}: permission denied: use another file, or ask the user for access", "permission")
-        case errno.EISDIR:
-            return PathRefusal(f"{shown} is a directory: list it with list_directory", "is_directory")
-        case errno.ENOTDIR:
-            return PathRefusal(f"{shown}: a part of this path is not a directory: look with list_directory", "not_directory")
-        case errno.ELOOP:
-            return PathRefusal(f"{shown}: a symbolic link leads in a circle or was put there just now: use the real path", "symlink")
-        case errno.ENAMETOOLONG:
-            return PathRefusal(f"{shown}: the name is too long for this file system: use a shorter one", "invalid")
-        case errno.ENXIO | errno.ENODEV:
-            return PathRefusal(f"{shown} is not a regular file: it cannot be read or written here", "not_regular")
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EROFS | errno.EIO:
-            return PathRefusal(f"{shown}: {error.strerror or error}: the disk did not take it, nothing was changed; tell the user", "disk")
-        case _:
-            return PathRefusal(f"{shown}: {error.strerror or error}", "io")
+    return PathRefusal(f"{_show(path)} holds the user's keys or passwords: no tool reads or writes it", "secret")
 
 
 def file_kind(mode: int) -> str:

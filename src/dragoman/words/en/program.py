@@ -209,7 +209,7 @@ TEXTS = {
     "prompt_file_not_read": "@{name} was not sent: {reason}",
     "prompt_file_denied": "@{name} was not sent: a rule keeps it from being read, or it holds keys",
     "prompt_file_outside": "it lies outside the workspace; /add-dir DIR, or --include DIR at the start, lets its folder in",
-    "prompt_file_secret": "it holds your keys, which no model is sent",
+    "prompt_file_secret": "it holds keys or passwords, which no model is sent by naming them: paste what it is to see",
     "prompt_file_no_tool": "the tool {tool}, which would read it, is switched off",
     "prompt_file_undecided": "whether it may be read was not decided",
     "prompt_files_too_many": "@{name} was not sent: a prompt brings {files:file|files} and {chars:character|characters} at most; "

@@ -200,7 +200,7 @@ TEXTS = {
     "prompt_file_not_read": "@{name} 未发送：{reason}",
     "prompt_file_denied": "@{name} 未发送：有规则禁止读取它，或者它保存着密钥",
     "prompt_file_outside": "它在工作区之外；用 /add-dir 目录，或启动时加 --include 目录，可以把它所在的目录加进来",
-    "prompt_file_secret": "它保存着您的密钥，不会发给任何模型",
+    "prompt_file_secret": "它保存着密钥或密码，提到文件名不会把它们发给任何模型：请粘贴要给模型看的内容",
     "prompt_file_no_tool": "用来读取它的工具 {tool} 已关闭",
     "prompt_file_undecided": "尚未决定能否读取",
     "prompt_files_too_many": "@{name} 未发送：一条提示最多附带 {files} 个文件、{chars:,} 个字符；"
