@@ -32,12 +32,12 @@ _AGAIN_S = 2.0
 
 
 def stores_in(homes: Iterable[str]) -> list[str]:
-    """By name, whether they exist or not."""
+    """Return their names, whether they exist or not."""
     return [os.path.join(home, name) for home in homes for name in SECRETS]
 
 
 def find_homes(workspace: str) -> list[str]:
-    """The homes of who we are, and of whom commands run as: ours, or, if we are root, the owner of the workspace."""
+    """Return the homes of who we are, and of whom commands run as: ourselves, or, if we are root, the owner of the workspace."""
     uids = [os.getuid()] if hasattr(os, "getuid") else []
     try:
         uids += [os.stat(workspace).st_uid] if uids == [0] else []
@@ -47,12 +47,12 @@ def find_homes(workspace: str) -> list[str]:
 
 
 def home_of(uid: int) -> str:
-    """Empty: that user has none."""
-    import pwd
-
+    """Return the home of a user; empty if there is none, or the system keeps no such list."""
     try:
+        import pwd
+
         return pwd.getpwuid(uid).pw_dir
-    except KeyError:
+    except (ImportError, KeyError):
         return ""
 
 
@@ -66,7 +66,7 @@ class SecretStores:
         self._looked_s = 0.0
 
     def find(self, path: str) -> str:
-        """The store that a real path is or lies in; empty: none."""
+        """Return the store that a real path is or lies in; empty: none."""
         known = self._look()
         while True:
             if found := known.get(path.casefold()):
@@ -77,12 +77,12 @@ class SecretStores:
             path = above
 
     def holds(self, path: str, folders: Iterable[str]) -> bool:
-        """Whether no tool may read a real path. What the user works in is theirs to show, as where one of `folders` lies in a store."""
+        """Tell whether no tool may read a real path. What the user works in is theirs to show: where one of `folders` lies in a store."""
         store = self.find(path)
         return bool(store) and not any(is_inside(folder, store) for folder in folders)
 
     def _look(self) -> dict[str, str]:
-        """By their names as a file system that does not tell upper case from lower sees them, and by where links lead."""
+        """Return them by their names as a file system that does not tell upper case from lower sees them, and by where links lead."""
         now = time.monotonic()
         if not self._known or now - self._looked_s > _AGAIN_S:
             led = [os.path.realpath(path) for path in self.named if os.path.lexists(path)]

@@ -15,7 +15,7 @@ REFUSED_TO_WRITE = f"{WAS_READ_ONLY}, which refused to let it write"
 
 Reach = Literal["workspace", "read-only", "outside"]
 """How far a command reaches. workspace: inside the sandbox, and it writes in the workspace. read-only: inside, and it writes only temporary
-files and caches of the sandbox's own, and sees no other projects. outside: no sandbox, with the user's own rights."""
+files, adds nothing to the caches that others use, and sees no other projects. outside: no sandbox, with the user's own rights."""
 
 
 class GateEnd(msgspec.Struct, frozen=True):

@@ -120,6 +120,7 @@ def test_layers_of_a_session_that_was_killed_are_gone_with_the_next(tmp_path: Pa
     from dragoman.policy.sandbox.caches import WorkspaceCaches
 
     caches = WorkspaceCaches(str(tmp_path / "caches"), str(tmp_path))
+    (Path(caches.open()) / "go-build").mkdir()
     left = CacheLayers(caches.open(), caches.reading)
     (Path(left.take().upper) / "large").write_text("x")
     caches.close(60)
@@ -129,7 +130,7 @@ def test_layers_of_a_session_that_was_killed_are_gone_with_the_next(tmp_path: Pa
 
 
 def test_a_layer_is_used_again_until_a_command_may_have_written(tmp_path: Path) -> None:
-    (tmp_path / "caches").mkdir()
+    (tmp_path / "caches/go-build").mkdir(parents=True)
     layers = CacheLayers(str(tmp_path / "caches"), str(tmp_path / "reading"))
     first, second = layers.take(), layers.take()
     assert first.upper != second.upper

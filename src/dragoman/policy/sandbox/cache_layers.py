@@ -14,9 +14,10 @@ import threading
 from contextlib import suppress
 from typing import NamedTuple
 
+from dragoman.base.beneath import is_inside
 from dragoman.policy.sandbox.cache_removal import remove_tree
 
-_KEPT, _LAYERS = "kept", "layers"
+_KEPT, _LAYERS, _EMPTY = "kept", "layers", "xdg"
 
 
 class CacheLayer(NamedTuple):
@@ -25,10 +26,11 @@ class CacheLayer(NamedTuple):
     place: str
     """Where the caches are, and are seen by the command too."""
     upper: str
+    """Empty: there is nothing at the place, so that nothing needs to be seen through."""
     work: str
     """Beside `upper`, for the system's own use."""
     instead: str
-    """What is seen at the place where nothing can be laid over it."""
+    """What is seen at the place where nothing can be laid over it, or need be."""
 
 
 class CacheLayers:
@@ -45,7 +47,7 @@ class CacheLayers:
         self._free: list[CacheLayer] = []
         self._stale = 0
         """Layers up to this number lie over what may have changed since."""
-        for name in ("", _LAYERS, _KEPT, os.path.join(_KEPT, "xdg")):
+        for name in ("", _LAYERS, _KEPT, os.path.join(_KEPT, _EMPTY)):
             self._make(os.path.join(folder, name))
 
     @property
@@ -54,7 +56,9 @@ class CacheLayers:
         return os.path.join(self.folder, _KEPT)
 
     def take(self) -> CacheLayer:
-        """A layer for one command, which gives it back. Raises OSError."""
+        """Return a layer for one command, which gives it back. Raises OSError."""
+        if not self._has_content():  # to lay something over an empty folder takes a tenth of what a command takes
+            return CacheLayer(self.caches, "", "", self.kept)
         with self._lock:
             if self._free:
                 return self._free.pop()
@@ -67,6 +71,8 @@ class CacheLayers:
 
     def give_back(self, layer: CacheLayer) -> None:
         """Nothing of its command lives any more."""
+        if not layer.upper or not is_inside(layer.upper, self._folder):  # then it is over caches that were used before a folder was added
+            return
         with self._lock:
             if self._number_of(layer) > self._stale:
                 self._free.append(layer)
@@ -76,14 +82,20 @@ class CacheLayers:
     def renew(self) -> None:
         """A command that may write begins: what was laid over the caches until now is not used again."""
         with self._lock:
-            self._stale, gone, self._free = self._last, self._free, []
+            self._stale, gone = self._last, self._free.copy()
+            self._free.clear()
         if gone:
             threading.Thread(target=self._remove, args=(gone,), name="dragoman-layers", daemon=True).start()
 
     def close(self) -> None:
         with self._lock:
-            self._stale, self._free = self._last, []
+            self._stale = self._last
+            self._free.clear()
         remove_tree(os.path.join(self.folder, _LAYERS), self._own)
+
+    def _has_content(self) -> bool:
+        with os.scandir(self.caches) as entries:
+            return any(entry.name != _EMPTY or not entry.is_dir(follow_symlinks=False) or os.listdir(entry.path) for entry in entries)
 
     @property
     def _folder(self) -> str:

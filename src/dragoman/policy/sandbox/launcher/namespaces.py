@@ -131,6 +131,9 @@ def mount_all(boundary: Boundary) -> None:
 
 def _lay_over(place: str, upper: str, work: str, instead: str) -> None:
     """Mount over a folder so that it is seen and not written. The layers are named by descriptors: a path may hold a comma or a colon."""
+    if not upper:
+        attach(open_tree(instead), place)
+        return
     opened = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW) for path in (place, upper, work)]
     named = [f"{role}dir=/proc/self/fd/{each}" for role, each in zip(("lower", "upper", "work"), opened, strict=True)]
     try:
