@@ -16,7 +16,7 @@ from dragoman.tools.pathglob import find_files, is_pattern
 from dragoman.tools.reading import MAX_MEDIA_BYTES, read_path, with_notes
 from dragoman.tools.seen import SeenFiles, version_of
 from dragoman.tools.worker import Stop, in_thread
-from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace, file_kind
+from dragoman.tools.workspace import PathRefusal, ToolRefusal, Workspace
 from dragoman.values.calls import Intent, Show, ToolOutput
 from dragoman.values.contracts import BlobStore
 from dragoman.values.messages import Blob, Media, Text, ToolSpec
@@ -276,6 +276,8 @@ class ListDirectory:
             if refused.error_type == "not_found":
                 raise missing_refusal(self._workspace, path) from refused
             if refused.error_type == "not_directory" and os.path.lexists(path):
+                from dragoman.tools.path_refusals import file_kind
+
                 shown = truncate_path(self._workspace.display_path(path))
                 advice = (
                     "a file: read it with read_file" if os.path.isfile(path) else f"{file_kind(os.lstat(path).st_mode)}, not a directory"
@@ -319,7 +321,11 @@ def _entry_line(directory: Directory, entry: os.DirEntry[str]) -> str:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return name  # removed since it was listed
-    return f"{name}  {format_size(status.st_size)}" if stat.S_ISREG(status.st_mode) else f"{name} ({file_kind(status.st_mode)})"
+    if stat.S_ISREG(status.st_mode):
+        return f"{name}  {format_size(status.st_size)}"
+    from dragoman.tools.path_refusals import file_kind
+
+    return f"{name} ({file_kind(status.st_mode)})"
 
 
 def _lines_that_fit(lines: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import stat
 
 from dragoman.base.atomic import FileChanged, WouldChangeOwner
 from dragoman.base.found_files import NotRegularFile
@@ -36,3 +37,18 @@ def refusal_of(error: OSError, shown: str) -> tuple[str, str]:
             return (f"{shown}: {error.strerror or error}: the disk did not take it, nothing was changed; tell the user", "disk")
         case _:
             return (f"{shown}: {error.strerror or error}", "io")
+
+
+def refusal_of_kind(mode: int, shown: str) -> tuple[str, str]:
+    """Return what is said of something that is no regular file, and the type of the refusal."""
+    if stat.S_ISDIR(mode):
+        return (f"{shown} is a directory: list it with list_directory", "is_directory")
+    if stat.S_ISLNK(mode):
+        return (f"{shown} is a symbolic link that leads in a circle or was put there just now: use the real path", "symlink")
+    return (f"{shown} is {file_kind(mode)}, not a regular file: it cannot be read or written here", "not_regular")
+
+
+def file_kind(mode: int) -> str:
+    """Return the kind of a file that is neither regular nor a directory."""
+    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    return kinds.get(stat.S_IFMT(mode), "a special file")

@@ -184,12 +184,9 @@ class Workspace:
         """Raises PathRefusal for anything but a regular file."""
         if stat.S_ISREG(status.st_mode):
             return
-        shown = truncate_path(self.display_path(path))
-        if stat.S_ISDIR(status.st_mode):
-            raise PathRefusal(f"{shown} is a directory: list it with list_directory", "is_directory")
-        if stat.S_ISLNK(status.st_mode):
-            raise PathRefusal(f"{shown} is a symbolic link that leads in a circle or was put there just now: use the real path", "symlink")
-        raise PathRefusal(f"{shown} is {file_kind(status.st_mode)}, not a regular file: it cannot be read or written here", "not_regular")
+        from dragoman.tools.path_refusals import refusal_of_kind  # only where it is something else
+
+        raise PathRefusal(*refusal_of_kind(status.st_mode, truncate_path(self.display_path(path))))
 
     @contextmanager
     def refusing(self, path: str) -> Iterator[None]:
@@ -226,12 +223,6 @@ class Workspace:
 
 def secret_refusal(path: str) -> PathRefusal:
     return PathRefusal(f"{_show(path)} holds the user's keys or passwords: no tool reads or writes it", "secret")
-
-
-def file_kind(mode: int) -> str:
-    """The kind of a file that is neither regular nor a directory."""
-    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-    return kinds.get(stat.S_IFMT(mode), "a special file")
 
 
 def _is_encodable(path: str) -> bool:

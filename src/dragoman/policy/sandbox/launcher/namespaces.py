@@ -147,7 +147,7 @@ def _lay_over(place: str, upper: str, work: str, instead: str) -> None:
 def _attach(tree: int, path: str) -> None:
     if not os.path.lexists(path):  # beneath a folder that is private now: then its place is made there
         if stat.S_ISDIR(os.fstat(tree).st_mode):
-            os.makedirs(path, 0o755)
+            os.makedirs(path, 0o755, exist_ok=True)  # another command may make it at the same moment
         else:
             os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
