@@ -17,6 +17,7 @@ FOLDS: dict[str, str] = {
     "path": "how the view came about (`dragoman context`)",
     "undo": "which changes to files can be undone",
     "blobs": "which stored bytes are still needed",
+    "runs": "how the session's last run ended, or that it is under way",
     "summary": "the session's line in a list",
     "transcript": "what a person saw (`sessions show`, `export`, the browser)",
 }

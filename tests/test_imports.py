@@ -163,7 +163,8 @@ LATER = {
     "loop.background": "only for code that is not async",
     "loop.answer_faults": "only once an answer has come",
     "tools.broken_json": "only where a model has written arguments that are not JSON",
-    "loop.closing": "only where a run was cancelled or failed",
+    "loop.citing": "after the answer",
+    "loop.closing": "at the end of a run",
     "loop.commands": "not before a command is run",
     "loop.compressing": "only where a compression is asked for",
     "loop.compression": "only where the request is too long",
@@ -274,6 +275,7 @@ LATER = {
     "values.typed": "only where a function has a parameter of pydantic's",
     "values.patterns": "only for schemas with a pattern",
     "values.schema": "not before a tool is called",
+    "values.record_reading": "only where a log is read",
 }
 """Modules that are imported inside functions, and why: the first request does not need them."""
 OTHERS_LATER = {

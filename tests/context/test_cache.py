@@ -11,7 +11,8 @@ from dragoman.context.cache import Cache
 from dragoman.context.economics import Rates
 from dragoman.context.settings import ContextSettings, PruneSettings
 from dragoman.values.messages import Message, ToolCall, assistant, user
-from dragoman.values.record import Entry, Said, decode_entry, encode_entry
+from dragoman.values.record import Entry, Said, encode_entry
+from dragoman.values.record_reading import decode_entry
 from dragoman.values.usage import Usage
 
 RATES = Rates(0.1, 1.25)

@@ -32,7 +32,8 @@ from dragoman.context.view import View
 from dragoman.loop.history import History
 from dragoman.values.messages import Blob, FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
 from dragoman.values.notes import CHANGED_BEGINS, GREETING, LOOP_NOTE
-from dragoman.values.record import Compressed, Kept, decode_entry, encode_entry
+from dragoman.values.record import Compressed, Kept, encode_entry
+from dragoman.values.record_reading import decode_entry
 
 # --- conversations ---------------------------------------------------------------------------------------------------------------------
 

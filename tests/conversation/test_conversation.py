@@ -118,7 +118,8 @@ def test_a_prompt_is_answered_and_two_front_ends_see_the_same(tmp_path: Path) ->
                 ("text", "Again."),
             ]
             assert {each.id: each.text for each in late.blocks if not each.passing} == {each.id: each.text for each in lasting}
-            assert [each.seq for each in first.told] == sorted(each.seq for each in first.told)
+            told = [each.seq for each in first.told if each.id != "session"]  # which changes while others stand
+            assert told == sorted(told)
 
     play(scene)
 

@@ -15,7 +15,8 @@ from dragoman.loop.history import History
 from dragoman.testing.script_steps import answer
 from dragoman.values.errors import InputError
 from dragoman.values.messages import FinishReason, Response, Text, ToolCall, ToolResult, ToolSpec, assistant, user
-from dragoman.values.record import Kept, Pruned, decode_entry, encode_entry
+from dragoman.values.record import Kept, Pruned, encode_entry
+from dragoman.values.record_reading import decode_entry
 from loop.test_upkeep import HOUR_MS, SNAPSHOT, agent_of, model
 from loop.test_upkeep_pruning import READ_A, WRITE_A, Clock, commands, files_agent, last_result, text_of
 from scenarios.workshop import play

@@ -18,7 +18,8 @@ from dragoman.tui.call_cells import CallCell, finish, recall
 from dragoman.values.calls import Allow, Intent
 from dragoman.values.events import ToolCallFinished
 from dragoman.values.messages import Text, ToolCall, ToolResult
-from dragoman.values.record import CommandOutput, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import CommandOutput, ToolFinished, encode_entry
+from dragoman.values.record_reading import decode_entry
 
 AT_ONCE = ContextSettings(prune=PruneSettings(schedule="off", rule=PruneRule(age_ms=-1, keep=0)))
 FAILING = "echo out; echo err >&2; exit 3"

@@ -512,6 +512,6 @@ def test_nothing_is_told_of_a_run_that_is_asked_for_text() -> None:
         async with agent_for(said('{"name": "Dhow"}')) as agent:
             events = await events_of(agent.run("go"))
         assert not [event for event in events if isinstance(event, OutputUpdated)]
-        assert FinishReason.STOP is agent.history.entries[-1].finish  # type: ignore[union-attr]
+        assert FinishReason.STOP is agent.history.entries[-2].finish  # type: ignore[union-attr]
 
     play(go)

@@ -15,7 +15,8 @@ from dragoman.loop.history import History
 from dragoman.testing.journal import MemoryJournal
 from dragoman.values.events import FieldOmitted
 from dragoman.values.messages import FinishReason, Message, Response, Text, ToolCall, ToolResult, assistant, user
-from dragoman.values.record import Entry, Rewound, Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import Entry, Rewound, Said, ToolFinished, encode_entry
+from dragoman.values.record_reading import decode_entry
 from dragoman.values.usage import Usage
 from property.conversations import TOOLS
 from property.test_requests import prompt_of

@@ -16,7 +16,8 @@ from dragoman.tools.output import Outputs
 from dragoman.tools.printed_text import PrintedText, as_printed
 from dragoman.tools.text_ends import LINE_CHARS, TextEnds
 from dragoman.values.messages import Text, ToolResult
-from dragoman.values.record import CommandOutput, HostsUsed, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import CommandOutput, HostsUsed, ToolFinished, encode_entry
+from dragoman.values.record_reading import decode_entry
 from property.test_terminal import ESCAPES, Oracle
 
 ROWS, COLUMNS = 30, 250

@@ -29,7 +29,8 @@ from dragoman.tools.todo import TodoList
 from dragoman.values.calls import Allow, Deny, Intent, Later
 from dragoman.values.events import Retrying, TextDelta, ThoughtDelta, TurnEvent, TurnFinished
 from dragoman.values.messages import FinishReason, Text, Thought, ToolCall, user
-from dragoman.values.record import Entry, Said, ToolFinished, Unknown, decode_entry, encode_entry
+from dragoman.values.record import Entry, Said, ToolFinished, Unknown, encode_entry
+from dragoman.values.record_reading import decode_entry
 from property.test_fold import lived
 from scenarios.workshop import PlainTool, agent_for, failing, no_wait, play, writer
 

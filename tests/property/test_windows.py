@@ -27,9 +27,9 @@ from dragoman.values.record import (
     Rewound,
     Said,
     ToolFinished,
-    decode_entry,
     encode_entry,
 )
+from dragoman.values.record_reading import decode_entry
 from dragoman.values.usage import Usage
 from property.conversations import TOOLS
 from property.test_requests import prompt_of

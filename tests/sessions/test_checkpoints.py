@@ -22,7 +22,8 @@ from dragoman.sessions.undo import changes_of_last_run, file_changes, is_written
 from dragoman.testing.journal import MemoryJournal
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.messages import Blob, ToolCall, tool_result
-from dragoman.values.record import Entry, FilesChanged, ToolFinished, ToolOutcome, ToolStarted, decode_entry, encode_entry
+from dragoman.values.record import Entry, FilesChanged, ToolFinished, ToolOutcome, ToolStarted, encode_entry
+from dragoman.values.record_reading import decode_entry
 from sessions.desks import Desk, put
 
 

@@ -17,7 +17,8 @@ from dragoman.loop.history import History
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.errors import InputError
 from dragoman.values.messages import user
-from dragoman.values.record import Said, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import Said, ToolFinished, encode_entry
+from dragoman.values.record_reading import decode_entry
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CLAUDE = [

@@ -22,7 +22,8 @@ from dragoman.loop.history import History
 from dragoman.values.blobs import MemoryBlobs
 from dragoman.values.messages import Text, Thought, tool_result, user
 from dragoman.values.parts import curated
-from dragoman.values.record import Configured, Said, Started, ToolFinished, decode_entry, encode_entry
+from dragoman.values.record import Configured, Said, Started, ToolFinished, encode_entry
+from dragoman.values.record_reading import decode_entry
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TRACES = {

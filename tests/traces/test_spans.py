@@ -430,6 +430,7 @@ def test_a_request_that_fails(collected: Collected) -> None:
     with pytest.raises(dm.ProviderError):
         ask("anthropic", 'error: 400 "No such thing as key-for-tests"')
     assert {failed(collected.one("chat")), failed(collected.one("invoke_agent"))} == {"BadRequest"}
+    assert attributes(collected.one("invoke_agent"))["dragoman.outcome"] == "failed", "as it stands on the record"
     assert "No such thing" in str(collected.one("chat").status.description)
     assert "key-for-tests" not in str([span.status.description for span in collected.spans])
     data = collected.reader.get_metrics_data()

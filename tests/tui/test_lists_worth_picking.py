@@ -138,7 +138,7 @@ def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:
             serving.expect(1)
             os.kill(_program_of(place), signal.SIGKILL)
         with tmux(place, "-c", size=(30, 90)) as pane:
-            pane.expect("was broken off before its answer")
+            pane.expect("was broken off: its end is not on the record")
             pane.type("/retry")
             pane.keys("Enter")
             pane.expect("Back again.")
@@ -155,7 +155,7 @@ def test_retry_goes_on_after_the_program_was_killed_while_a_command_ran(place: P
             pane.expect("of 120 s")
             os.kill(_program_of(place), signal.SIGKILL)
         with tmux(place, "-c", size=(30, 90)) as pane:
-            pane.expect("was broken off before its answer")
+            pane.expect("was broken off: its end is not on the record")
             pane.type("/retry")
             pane.keys("Enter")
             pane.expect("Back again.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from dragoman.values.messages import FinishReason, Response, SafetyRating, Setti
 from dragoman.values.record import (
     AnswerRejected,
     AnswerUnchecked,
+    AttemptFailed,
     Compressed,
     Configured,
     Entry,
@@ -21,6 +24,9 @@ from dragoman.values.record import (
     NotCompressed,
     Pruned,
     Rewound,
+    RunEnded,
+    RunOutcome,
+    RunStarted,
     Said,
     Spent,
     Titled,
@@ -29,9 +35,9 @@ from dragoman.values.record import (
     ToolPostponed,
     ToolStarted,
     Unknown,
-    decode_entry,
     encode_entry,
 )
+from dragoman.values.record_reading import decode_entry
 from dragoman.values.usage import Usage
 from property.conversations import damaged, spoken
 
@@ -68,6 +74,22 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Spent, numbers, numbers, valid_text, usages, valid_text),
     st.builds(FieldRefused, numbers, numbers, valid_text, valid_text, valid_text, valid_text),
     st.builds(ModelChanged, numbers, numbers, valid_text),
+    st.builds(AttemptFailed, numbers, numbers, numbers, valid_text, st.floats(0, 1e6), valid_text),
+    st.builds(RunStarted, numbers, numbers),
+    st.builds(
+        RunEnded,
+        numbers,
+        numbers,
+        st.sampled_from(get_args(RunOutcome)),
+        valid_text,
+        valid_text,
+        numbers,
+        numbers,
+        numbers,
+        st.none() | st.floats(0, 1e6),
+        st.booleans(),
+        numbers,
+    ),
     st.builds(Rewound, numbers, numbers, numbers),
     st.builds(Titled, numbers, numbers, spoken.filter(lambda text: "\ud800" not in text)),
 )

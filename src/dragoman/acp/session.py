@@ -82,6 +82,9 @@ class EditorSession:
         """All that stands, for a client that loads the session."""
         for update in self._updates.replay(self.conversation.blocks):
             self._tell(update)
+        if words := self.conversation.last_run:
+            for update in self._updates.notice(words, "warning"):
+                self._tell(update)
         self._tell(self._updates.usage())
 
     def start(self) -> None:

@@ -209,7 +209,7 @@ class Updates:
 
     def _take_notice(self, event: ViewEvent) -> list[Update]:
         about = event.data.get("about", "")
-        if about in ("setup", "told"):
+        if about in ("setup", "told") or (about == "run_ended" and self.hides_prompts):  # a client is answered how its own prompt ended
             return []
         if about == "command":
             return [AgentChunk(TextBlock(fenced(event.text)), event.id)] if event.text.strip() else []

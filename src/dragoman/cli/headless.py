@@ -175,6 +175,11 @@ class Headless:
         self.interrupts.detach()
         for notice in opened.notices:
             self._notice(notice)
+        if setup.options.resume is not None:
+            from dragoman.conversation.spent_words import words_on_resume
+
+            if words := words_on_resume(opened.agent, may_retry=False):
+                self._notice(words)
         if setup.config.sandbox.level == "external":
             self._notice(say("sandbox_is", words=opened.agent.approvals.sandbox))
         return opened.agent

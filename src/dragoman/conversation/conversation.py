@@ -23,7 +23,7 @@ from dragoman.conversation.commands import Command, commands_of, find_command, l
 from dragoman.conversation.events import Renderer, follow
 from dragoman.conversation.open_questions import OpenQuestions
 from dragoman.conversation.sending import SentEnd, SentText, TextAtWork
-from dragoman.conversation.spent_words import WithAgent, was_broken_off
+from dragoman.conversation.spent_words import WithAgent, was_broken_off, words_on_resume
 from dragoman.conversation.talk import close_in_time
 from dragoman.conversation.types import AskedQuestion, CommandPage, QuestionAnswer, ViewEvent
 from dragoman.conversation.view_log import ViewLog
@@ -145,6 +145,7 @@ class Conversation(WithAgent):
         if self._prepare is not None:
             self._prepare(opened.agent)
         self.log.tell_all(self._renderer.read(self.agent.history.entries))
+        self._tell_last_run()
 
     async def _open_again(self, setup: Setup) -> None:
         """The same session, whether or not it has begun."""
@@ -174,8 +175,14 @@ class Conversation(WithAgent):
         self.runs, self.may_retry = 0, was_broken_off(self.agent)
         self.log.begin_anew()
         self.show_record()
+        self._tell_last_run()
 
     # --- what is seen
+
+    @property
+    def last_run(self) -> str:
+        """How the last run of the session ended and what goes on with it, in words; empty where it ended with its answer."""
+        return words_on_resume(self.agent, may_retry=self.may_retry) if self.agent.history.entries else ""
 
     @property
     def session_id(self) -> str:
@@ -454,6 +461,10 @@ class Conversation(WithAgent):
 
     def _tell_beside(self, text: str, weight: str) -> None:
         self.log.tell(ViewEvent(0, "notice", "notice", text, data={"weight": weight}, passing=True))
+
+    def _tell_last_run(self) -> None:
+        if words := self.last_run:
+            self._tell_problem(words)
 
     def _tell_failure(self, error: DragomanError, work: TextAtWork) -> None:
         words = say("run_failed", message=error)

@@ -16,7 +16,7 @@ The blocks, by their ids:
 What the record does not say is told as `passing`, and is not there for who comes later: what a subagent does inside a call (its own session
 has it), a call's progress and new output, how much of the prompt is read, retries and waits, a question to a person at the keyboard and its
 answer, the notices of a run that are not about the context, the value of a typed answer so far, sources before their answer is whole, and
-how a run ended. Of an attempt that left nothing on the record, what was shown is taken away again (`gone`).
+that a run is over. Of an attempt that left nothing on the record, what was shown is taken away again (`gone`).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from dragoman.values.record import Entry
 if TYPE_CHECKING:
     from dragoman.conversation.passing import InnerView
     from dragoman.loop.run import Run
+    from dragoman.sessions.last_run import LastRun
 
 
 def read_events(entries: Iterable[Entry]) -> tuple[ViewEvent, ...]:
@@ -128,6 +129,11 @@ class Renderer:
             if facts.usage != usage:
                 self._show(usage_block(facts))
         return self._take_told()
+
+    @property
+    def run(self) -> LastRun:
+        """How the last run stands, by what was read."""
+        return self._reader.facts.run
 
     def _show_step(self, index: int) -> None:
         step = self._reader.steps[index]

@@ -77,8 +77,18 @@ class WithAgent:
         return self._spending.of(self.agent)
 
 
+def words_on_resume(agent: Agent, *, may_retry: bool) -> str:
+    """How the last run of a session ended that is gone on with, and what goes on with it; empty where it ended with its answer."""
+    from dragoman.sessions.last_run import read_last_run, trouble_words
+
+    words = trouble_words(read_last_run(agent.history.entries), is_held=False)
+    if may_retry:
+        return say("conversation.may_retry", words=words) if words else say("conversation.may_retry_last")
+    return words
+
+
 def was_broken_off(agent: Agent) -> bool:
-    """Whether the last run of a session did not come to its answer, because the program was killed, perhaps: /retry goes on with it."""
+    """Whether the last run of a session did not come to its answer: /retry goes on with it."""
     if not agent.history.entries or agent.pending:
         return False
     if agent.history.view.open_calls:  # it was killed while a tool was at work

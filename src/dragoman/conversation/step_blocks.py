@@ -12,8 +12,10 @@ from dragoman.conversation.call_lines import in_words, title
 from dragoman.conversation.command_result import clean_output, read_command_result
 from dragoman.conversation.types import ViewEvent, ViewState
 from dragoman.sessions.export_words import note_words, outcome_words, tokens_words
+from dragoman.sessions.last_run import LastRun, run_words, trouble_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
 from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought
+from dragoman.values.record import RunEnded
 
 _LINE_CHARS = 300
 
@@ -29,7 +31,8 @@ def prompt_block(id: str, step: Prompt) -> ViewEvent:
 def note_block(id: str, step: Note) -> ViewEvent:
     words, detail = note_words(step)
     about = {"about": step.kind, "detail": detail, "of": step.about} | ({"window": step.window} if step.window else {})
-    return ViewEvent(0, "notice", id, words, data=_place(step) | about)
+    outcome = {"outcome": step.of.outcome} if isinstance(step.of, RunEnded) else {}
+    return ViewEvent(0, "notice", id, words, data=_place(step) | about | outcome)
 
 
 def answer_blocks(id: str, step: Reply) -> list[ViewEvent]:
@@ -115,7 +118,14 @@ def plan_block(call: ViewEvent, step: ToolCallStep) -> ViewEvent | None:
 def session_block(facts: Transcript) -> ViewEvent:
     names = ("session_id", "project", "model", "title", "started_ms", "imported_from", "parent", "parent_call")
     data = {name: getattr(facts, name) for name in names} | {"directories": list(facts.directories)}
+    data["run"] = run_data(facts.run)
     return ViewEvent(0, "status", "session", data=data)
+
+
+def run_data(run: LastRun) -> dict[str, str]:
+    """How the last run stands by the record: an open one is under way where a process has the session open, else it was broken off."""
+    data = {"state": run.state, "sentence": str(trouble_words(run, is_held=False))}
+    return data | ({"running": str(run_words(run, is_held=True))} if run.state == "open" else {})
 
 
 def usage_block(facts: Transcript) -> ViewEvent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,8 +22,13 @@ from dragoman.fleet.journal import has_supervisor, last_budget
 from dragoman.fleet.limiter import is_used_up
 from dragoman.fleet.report import AttemptRow, rows, summary_lines, sums, write_results
 from dragoman.fleet.task import folder_of
+from dragoman.sessions.last_run import is_held, run_facts, trouble_words
+from dragoman.sessions.store import FileStore
 from dragoman.values.errors import DragomanError, InputError
 from dragoman.words import say
+
+if TYPE_CHECKING:
+    from dragoman.sessions.summary import Summary
 
 PREDICTIONS_FILE = "preds.json"
 _SHOWN_CHARS = 4_000
@@ -88,14 +94,34 @@ def show(options: Options) -> int:
     found = [row for row in rows(fleet, is_under_way=has_supervisor(fleet.folder)) if row.result.task == options.words[2]]
     if not found:
         raise InputError(say("fleet.no_such_task", id=one_line(options.words[2], 60)))
+    runs = _SessionRuns(options)
     if options.output_format == "json":
-        fields = [{"outcome": row.state, **row.as_json} for row in found]
+        fields = [{"outcome": row.state, **row.as_json, "run": runs.facts(row.result.session_id)} for row in found]
         data = [msgspec.to_builtins(row.result, enc_hook=str) | more for row, more in zip(found, fields, strict=True)]
         return print_out(jsontext.dumps(data) + "\n")
-    return print_out("\n".join(line for row in found for line in _shown(fleet, row)) + "\n")
+    return print_out("\n".join(line for row in found for line in _shown(fleet, row, runs)) + "\n")
 
 
-def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
+class _SessionRuns:
+    """How the last runs of sessions ended that are kept on this machine."""
+
+    def __init__(self, options: Options) -> None:
+        self._store = FileStore(set_up(Options(directory=options.directory, config=options.config, lang=options.lang)).places.sessions)
+
+    def words(self, session_id: str | None) -> str:
+        found = self._find(session_id)
+        return trouble_words(found.run, is_held=is_held(found.path)) if found is not None else ""
+
+    def facts(self, session_id: str | None) -> dict[str, Any] | None:
+        found = self._find(session_id)
+        return run_facts(found.run, is_held=is_held(found.path)) if found is not None else None
+
+    def _find(self, session_id: str | None) -> Summary | None:
+        """Only by the whole id, which a result of a fleet need not have."""
+        return next((each for each in self._store.list() if each.session_id == session_id), None) if session_id else None
+
+
+def _shown(fleet: Fleet, row: AttemptRow, runs: _SessionRuns) -> list[str]:
     result = row.result
     used = say(
         "fleet.show_used",
@@ -113,6 +139,7 @@ def _shown(fleet: Fleet, row: AttemptRow) -> list[str]:
     ]
     if result.session_id:
         lines.append(say("fleet.show_session", session=result.session_id, model=result.model))
+        lines += filter(None, [runs.words(result.session_id)])
     lines.append(os.path.join(fleet.folder, "tasks", folder_of(result.task), str(result.attempt)))
     for title, text in (
         (say("fleet.show_answer"), result.answer),
@@ -174,7 +201,6 @@ def _write_trajectories(fleet: Fleet, options: Options) -> list[str]:
     """A file for each session that is kept on this machine."""
     from dragoman.conversation.pages.context_command import find_model
     from dragoman.sessions.atif import to_atif
-    from dragoman.sessions.store import FileStore
 
     setup = set_up(Options(directory=options.directory, config=options.config, lang=options.lang))
     store, catalog, folder = FileStore(setup.places.sessions), catalog_of(setup), os.path.join(fleet.folder, "atif")

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.base import late_types
-from dragoman.loop.closing import record_stopped, take_back
+from dragoman.loop.citing import citations_of
+from dragoman.loop.closing import record_outcome, record_stopped, take_back
 from dragoman.loop.conditions import tell_surroundings
 from dragoman.loop.configuring import configure
 from dragoman.loop.given_results import assign_results
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
 from dragoman.loop.options import RunOptions
-from dragoman.loop.result import citations_of, event_of
+from dragoman.loop.result import Result, event_of, with_error
 from dragoman.loop.turn import Turn
 from dragoman.loop.watching import call_in
 from dragoman.values.calls import prompt_at_work
 from dragoman.values.errors import Cancelled, ContextOverflow, InputError, Refused
 from dragoman.values.events import Retrying, ToolModeChanged, TurnEvent, UserCancelled
 from dragoman.values.messages import Blob, FinishReason, Message, Response, ToolCall, ToolResult
-from dragoman.values.record import Entry
+from dragoman.values.record import Entry, RunOutcome, RunStarted
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -84,6 +85,7 @@ class ChatTurn:
         self._task: asyncio.Task[None] | None = None
         self._events: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
         self._before: Entry | None = None
+        self._is_on_record = False
         self.is_unwanted = False
 
     async def __aiter__(self) -> AsyncGenerator[TurnEvent, None]:
@@ -120,25 +122,31 @@ class ChatTurn:
 
     async def _drive(self) -> None:
         session, last = self._harness.session, list[TurnEvent]()
+        outcome: RunOutcome = "broken_off"
         try:
             await session.work.begin_after(self)
             if self.is_unwanted:
                 raise Cancelled(say("loop.cancelled"))
             await self._take_message()
             self.answer = await self._ask()
+            outcome = "pending" if self.answer.calls else "answered"
         except (asyncio.CancelledError, Cancelled):
             self.error = Cancelled(say("loop.cancelled"))
+            outcome = "cancelled"
             if self._turn is not None:
                 record_stopped(session.history, self._turn.arrived)
             last.append(UserCancelled())
         except Exception as error:
             self.error = error
+            outcome = "failed"
             if isinstance(error, Refused):
                 last += take_back(session.history, self._before)
             last.append(event_of(error))
         finally:
             session.work.end(self)
             try:
+                if self._is_on_record:
+                    record_outcome(session.history, outcome, with_error(Result(turns=1), self.error), self.error)
                 await session.history.sync()
             finally:
                 for event in (*last, None):
@@ -169,6 +177,9 @@ class ChatTurn:
             history.say(said)
         if not history.view.messages:
             raise InputError(say("loop.nothing_to_continue"))
+        if self._before is None:  # nothing else says that a run began
+            history.append(RunStarted(*history.stamp()))
+        self._is_on_record = True
         await history.sync()
 
     async def _ask(self) -> ChatAnswer:

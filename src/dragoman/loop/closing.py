@@ -1,24 +1,28 @@
-"""What a run that was cancelled or failed leaves behind: one result for each open call, and as much of an answer as a person saw."""
+"""How a run ends on the record: one result for each open call, as much of an answer as a person saw, and what became of the run."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from dragoman.loop.harness import Harness
 from dragoman.loop.history import History
+from dragoman.loop.result import Result, event_of
 from dragoman.tools.scheduler import Scheduler
 from dragoman.values.errors import BudgetExceeded, Cancelled, Refused
 from dragoman.values.events import NoticeGiven, ToolCallFinished, ToolCallUpdated, TurnEvent
 from dragoman.values.messages import ToolCall, tool_result
 from dragoman.values.partial import Arrived
 from dragoman.values.parts import says_something
-from dragoman.values.record import Entry
+from dragoman.values.record import AttemptFailed, Entry, RunEnded, RunOutcome
 from dragoman.words import say
 
 CANCELLED = "Cancelled by the user before it was run."
 CANCELLED_RUNNING = "Cancelled by the user while it ran: it may have taken effect in part. Check before you rely on it."
 ENDED = "The run failed before this was run."
 ENDED_RUNNING = "The run failed while this ran: it may have taken effect in part. Check before you rely on it."
+MOST_ERROR_CHARS = 2_000
+"""How much is kept of what a service says about an error."""
 STILL_RUNNING = "It did not stop when told to, and may still be running."
 
 
@@ -39,6 +43,28 @@ def record_end(
     if requested is None:
         return told
     return told + close_calls(harness, scheduler, requested, by_user=isinstance(error, Cancelled))
+
+
+def record_attempt(history: History, attempt: int, words: str, wait_s: float = 0.0, model: str = "") -> None:
+    """Record a request that failed, before it is made again."""
+    history.append(AttemptFailed(*history.stamp(), attempt, words[:MOST_ERROR_CHARS], wait_s, model))
+
+
+def record_outcome(history: History, outcome: RunOutcome, result: Result[Any], error: BaseException | None) -> RunEnded:
+    """Record what became of a run and what it took. The error is kept as a person is told it."""
+    ended = RunEnded(
+        *history.stamp(),
+        outcome,
+        error=result.error_type,
+        words=event_of(error).message[:MOST_ERROR_CHARS] if isinstance(error, Exception) else "",
+        exit_code=result.exit_code,
+        turns=result.turns,
+        requests=result.requests,
+        cost_usd=result.cost_usd,
+        is_cost_least=result.usage.incomplete > 0,
+        duration_ms=result.duration_ms,
+    )
+    return history.append(ended)
 
 
 def record_stopped(history: History, arrived: Arrived) -> None:

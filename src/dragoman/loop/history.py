@@ -142,22 +142,10 @@ class History:
     ) -> Configured:
         """The configuration from here on. An empty id, placeholder or deployment keeps the old value."""
         configured = Configured(
-            *self.stamp(),
-            model,
-            system,
-            tuple(tools),
-            settings or Settings(),
-            session_id=session_id,
-            directories=tuple(directories),
-            versions=tuple(versions),
-            placeholder=placeholder,
-            other_placeholder=other_placeholder,
-            deployment=deployment,
-            window=window,
-            agent=agent,
-            boundary=boundary,
-            dialect=dialect,
-        )
+            *self.stamp(), model, system, tuple(tools), settings or Settings(), session_id=session_id, directories=tuple(directories),
+            versions=tuple(versions), placeholder=placeholder, other_placeholder=other_placeholder, deployment=deployment, window=window,
+            agent=agent, boundary=boundary, dialect=dialect,
+        )  # fmt: skip
         return self.append(configured)
 
     def say(self, message: Message | Mapping[str, Any], about: About = "", files: tuple[FileVersion, ...] = ()) -> Said:
@@ -170,19 +158,9 @@ class History:
     def answer(self, response: Response, model: str = "", *, sent_ms: int = 0, first_ms: int = 0) -> Said:
         """An answer with its metadata. It is recorded even if it is then rejected."""
         said = Said(
-            *self.stamp(),
-            response.message,
-            model or self.view.model,
-            response.usage,
-            response.finish,
-            response.raw_finish,
-            response.response_id,
-            response.model_version,
-            by="model",
-            ratings=response.ratings,
-            sent_ms=sent_ms,
-            first_ms=first_ms,
-        )
+            *self.stamp(), response.message, model or self.view.model, response.usage, response.finish, response.raw_finish,
+            response.response_id, response.model_version, by="model", ratings=response.ratings, sent_ms=sent_ms, first_ms=first_ms,
+        )  # fmt: skip
         return self.append(said)
 
     def reject(self, said: Said, reason: str, retry_temperature: float | None = None) -> AnswerRejected:

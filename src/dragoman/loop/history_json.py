@@ -10,7 +10,8 @@ from dragoman.base import jsontext
 from dragoman.sessions.log import encode_body
 from dragoman.sessions.upgrade import upgrade
 from dragoman.values.errors import InputError
-from dragoman.values.record import Entry, decode_entry
+from dragoman.values.record import Entry
+from dragoman.values.record_reading import decode_entry
 from dragoman.words import say
 
 

@@ -13,7 +13,7 @@ from dragoman.loop.history import History
 from dragoman.loop.model import Models
 from dragoman.values.errors import DragomanError, ProviderError
 from dragoman.values.events import ErrorRaised
-from dragoman.values.messages import Citation, FinishReason, Response, Source
+from dragoman.values.messages import FinishReason, Response, Source
 from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, ToolFinished, paid_usage, sum_usage
 from dragoman.values.usage import Usage
 
@@ -84,22 +84,12 @@ def with_answer(result: Result[Any], answer: Response | None) -> Result[Any]:
     """A copy with the model's last answer."""
     if answer is None:
         return result
+    from dragoman.loop.citing import citations_of, each_once
+
     cited, sources = citations_of(answer)
     text = answer.message.text
     sources = each_once([*sources, *result.sources], numbered=len(sources))
     return msgspec.structs.replace(result, text=text, output=text, cited=cited, sources=sources, finish=answer.finish)
-
-
-def each_once(sources: Iterable[Source], *, numbered: int = 0) -> tuple[Source, ...]:
-    """The sources without repeats of one page. The first `numbered` stay where they are, because an answer refers to them by number."""
-    kept: list[Source] = []
-    seen: set[str] = set()
-    for source in sources:
-        name = source.uri or source.title
-        if len(kept) < numbered or name not in seen:
-            kept.append(source)
-        seen.add(name)
-    return tuple(kept)
 
 
 def with_error(result: Result[Any], error: BaseException | None) -> Result[Any]:
@@ -132,6 +122,8 @@ class Bill:
         unchecked: str = "",
     ) -> Result:
         """What a run took that wrote these entries. `outputs` are those of its calls."""
+        from dragoman.loop.citing import each_once
+
         finished = [entry.result for entry in entries if isinstance(entry, ToolFinished)]
         return Result(
             sources=each_once(source for output in outputs for source in output.sources),
@@ -181,13 +173,3 @@ class Bill:
     def _find(self, seq: int) -> str:
         place = bisect_right(self._served, seq, key=lambda each: each[0])
         return self._served[place - 1][1] if place else ""
-
-
-def citations_of(answer: Response) -> tuple[str, tuple[Source, ...]]:
-    """The text with its numbered markers, and the sources they stand for; nothing where the service named none."""
-    if not any(isinstance(part, Citation) for part in answer.message.parts):
-        return "", ()
-    from dragoman.tools.web.grounding import cite_message
-
-    cited = cite_message(answer.message)
-    return (cited.text, cited.sources) if cited.sources else ("", ())

@@ -45,7 +45,7 @@ from dragoman.values.events import (
 )
 from dragoman.values.messages import FinishReason, Message, Response, ToolCall, user
 from dragoman.values.notes import LOOP_NOTE
-from dragoman.values.record import Entry
+from dragoman.values.record import Entry, RunEnded, RunOutcome, RunStarted
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -68,6 +68,7 @@ class Run(RunHandle[T]):
         self._turn: Turn | None = None
         self._scheduler: Scheduler | None = None
         self._loop_hits, self._begun = 0, False
+        self._is_on_record = False
         self._from_entry = len(self._history.entries)
         self._began_s = time.monotonic()
         self._before: Entry | None = None
@@ -82,6 +83,7 @@ class Run(RunHandle[T]):
         self._last: Response | None = None
         self._unchecked = ""
         self._pending: tuple[PendingCall, ...] = ()
+        self.ended: RunEnded | None = None
 
     async def _spend(self) -> None:
         """The loop, within its budgets if there are any."""
@@ -105,6 +107,10 @@ class Run(RunHandle[T]):
 
     async def _accept(self) -> None:
         """What was asked for is on disk: from here on this run answers open calls."""
+        if not self._is_on_record:
+            self._is_on_record = True
+            if self._before is None:  # nothing else says that a run began
+                self._history.append(RunStarted(*self._history.stamp()))
         await self._history.sync()
         if not self._begun:
             self._begun = True
@@ -123,7 +129,8 @@ class Run(RunHandle[T]):
             words = await hooks.after_response(answer) if (hooks := self._harness.hooks) is not None else ""
             if not answer.message.calls:
                 self._unchecked = note_doubt(self._session.model, self._asked, answer.message.text, self._history, self._emit)
-                _check_end(answer)
+                if answer.finish is FinishReason.LENGTH:
+                    raise OutputLimit(say("loop.cut"))
                 if words:
                     self._history.say(user(words), "hook")
                 elif await self._tell_unsaid():
@@ -166,8 +173,10 @@ class Run(RunHandle[T]):
             except (ProviderError, InputError) as error:
                 if not self._harness.fallback.is_set:
                     raise
+                from dragoman.loop.closing import record_attempt
                 from dragoman.loop.fallback import Chain
 
+                record_attempt(self._history, self._requests, str(error))
                 chain = chain or Chain(self._harness, self._emit, self._options)
                 await chain.go_on(error)
                 self.turn = turns
@@ -271,6 +280,7 @@ class Run(RunHandle[T]):
 
     async def _drive(self) -> None:
         last: list[TurnEvent] = []
+        outcome: RunOutcome = "broken_off"
         prompt_at_work.set(self.prompt_id)  # of this task alone
         run_at_work.set(ref(self))
         self._underway = True
@@ -279,9 +289,12 @@ class Run(RunHandle[T]):
             if self._unwanted:
                 raise Cancelled(say("loop.cancelled"))
             await self._spend()
+            outcome = "pending" if self._pending else "answered"
         except (asyncio.CancelledError, Cancelled):
             last = [*await self._record_end(Cancelled(say("loop.cancelled"))), UserCancelled()]
+            outcome = "cancelled"
         except Exception as error:
+            outcome = "failed"
             last = [*await self._record_end(error), event_of(error)]
         finally:
             self._underway = False
@@ -289,6 +302,10 @@ class Run(RunHandle[T]):
             if self._typed is not None:
                 self._typed.close()
             try:
+                if self._is_on_record:
+                    from dragoman.loop.closing import record_outcome
+
+                    self.ended = record_outcome(self._history, outcome, self.result, self._error)
                 for harness in {self._root, self._harness}:
                     await harness.settle()
                 await self._history.sync()
@@ -340,8 +357,3 @@ class Run(RunHandle[T]):
     def _under_way(self) -> Sequence[Entry]:
         model = self._session.model
         return () if self._turn is None else self._turn.arrived.as_spent(model.name, model.provider.name)
-
-
-def _check_end(answer: Response) -> None:
-    if answer.finish is FinishReason.LENGTH:
-        raise OutputLimit(say("loop.cut"))

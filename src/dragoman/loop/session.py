@@ -370,8 +370,12 @@ def open_session(
     store = _store_in(options.store)
     log = SessionLog(store, workspace)
     if options.resume or options.key:
+        from dragoman.sessions.last_run import broken_end
+
         stored = log.open(options.resume) if options.resume else log.open_or_create(options.key)
         history = History(stored.journal, entries=stored.loaded.entries)
+        if (ended := broken_end(history.entries)) is not None:
+            history.append(ended)
         outputs = options.outputs or stored.outputs
         return Session(history, stored.session_id, options.blobs or stored.blobs, outputs, log), stored.loaded.notices()
     session_id = options.id or store.new_id()

@@ -105,6 +105,8 @@ class Traces:
         result = run.result
         span.set_attributes(usage_attributes(result.usage))
         span.set_attributes({"dragoman.turns": result.turns, "dragoman.requests": result.requests})
+        if run.ended is not None:
+            span.set_attribute("dragoman.outcome", run.ended.outcome)
         if result.cost_usd is not None:
             span.set_attribute("dragoman.cost_usd", result.cost_usd)
         if result.finish is not None:

@@ -144,7 +144,10 @@ class Turn:
             async with aclosing(self._model.stream(self._history.request)) as events:
                 async for event in events:
                     if isinstance(event, Retrying):
+                        from dragoman.loop.closing import record_attempt
+
                         self._record_broken(event.reason, event.may_have_cost)
+                        record_attempt(self._history, event.attempt, event.reason, event.wait_s, event.model)
                         arrived.begin(event.wait_s)
                     elif isinstance(event, ResponseFinished):
                         arrived.finish()

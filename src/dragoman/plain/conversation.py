@@ -19,7 +19,7 @@ from dragoman.app.setup import Setup
 from dragoman.app.signals import Interrupted
 from dragoman.base.places import shorten_home
 from dragoman.conversation.questions import Questions
-from dragoman.conversation.spent_words import WithAgent, was_broken_off
+from dragoman.conversation.spent_words import WithAgent, was_broken_off, words_on_resume
 from dragoman.conversation.talk import close_in_time
 from dragoman.loop.run import Run
 from dragoman.plain.dialog import Dialog
@@ -125,8 +125,8 @@ class PlainConversation(WithAgent):
         for line in lines[-RECALLED_LINES:]:
             self.screen.line(line)
         self.may_retry = was_broken_off(self.agent)
-        if self.may_retry:
-            self.screen.message(say("conversation.broken_off"), "yellow")
+        if words := words_on_resume(self.agent, may_retry=self.may_retry):
+            self.screen.message(words, "yellow")
 
     def _talk(self) -> int:
         interrupted = False

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dragoman import __version__
+from dragoman.base.text import one_line
 from dragoman.sessions.export_words import utc_of
+from dragoman.sessions.last_run import LastRun, run_facts, words_for_file
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
 from dragoman.values.errors import InputError
 from dragoman.values.messages import Blob, FileRef, Part, Text, ToolSpec
 from dragoman.values.parts import text_of
-from dragoman.values.record import Configured, Entry, ModelChanged, Rewound, Spent, Started, usage_of
+from dragoman.values.record import AttemptFailed, Configured, Entry, ModelChanged, Rewound, Spent, Started, usage_of
 from dragoman.values.usage import Prices, Usage
 from dragoman.words import say
 
@@ -30,13 +32,20 @@ _Fields = dict[str, Any]
 
 
 def to_atif(
-    entries: Iterable[Entry], *, prices_of: PricesOf = lambda deployment, model: None, called: CalledSessions = lambda session_id: ()
+    entries: Iterable[Entry],
+    *,
+    prices_of: PricesOf = lambda deployment, model: None,
+    called: CalledSessions = lambda session_id: (),
+    is_held: bool | None = None,
 ) -> _Fields:
-    """The trajectory as JSON data. Raises InputError where nothing was said, because the format has no trajectory without a step."""
-    return _trajectory(tuple(entries), prices_of, called, set())
+    """The trajectory as JSON data. `is_held`: whether a process has the session open, so that a run without an end is under way. Raises
+    InputError where nothing was said, because the format has no trajectory without a step."""
+    return _trajectory(tuple(entries), prices_of, called, set(), is_held=is_held)
 
 
-def _trajectory(entries: Sequence[Entry], prices_of: PricesOf, called: CalledSessions, above: set[str]) -> _Fields:
+def _trajectory(
+    entries: Sequence[Entry], prices_of: PricesOf, called: CalledSessions, above: set[str], *, is_held: bool | None = None
+) -> _Fields:
     transcript, served = read_transcript(entries), _Served(entries)
     inner = _called_agents(transcript, prices_of, called, above | {transcript.session_id})
     writing = _Steps(served, prices_of, {call: each["trajectory_id"] for call, each in inner})
@@ -53,7 +62,7 @@ def _trajectory(entries: Sequence[Entry], prices_of: PricesOf, called: CalledSes
         trajectory_id=transcript.session_id,
         agent=_agent(transcript, entries, served),
         steps=writing.steps,
-        notes=say("sessions.atif_left_out", count=writing.left_out) if writing.left_out else "",
+        notes=" ".join(filter(None, (words_for_file(transcript.run, is_held=is_held), _left_out_words(writing.left_out)))),
         final_metrics=_totals(entries, transcript, served, prices_of, len(writing.steps)),
         extra=_filled(
             title=transcript.title,
@@ -61,9 +70,21 @@ def _trajectory(entries: Sequence[Entry], prices_of: PricesOf, called: CalledSes
             imported_from=transcript.imported_from,
             parent_session_id=transcript.parent,
             parent_call_id=transcript.parent_call,
+            last_run=_last_run(transcript.run, is_held=is_held),
+            failed_attempts=sum(isinstance(entry, AttemptFailed) for entry in entries) or None,
         ),
         subagent_trajectories=[each for _, each in inner],
     )
+
+
+def _left_out_words(count: int) -> str:
+    return say("sessions.atif_left_out", count=count) if count else ""
+
+
+def _last_run(run: LastRun, *, is_held: bool | None) -> _Fields:
+    """How the last run stands. What it took is in the totals, with that of the runs before."""
+    facts = run_facts(run, is_held=is_held) or {}
+    return _filled(outcome=facts.get("state"), error=run.error, message=one_line(run.words), turns=run.turns or None)
 
 
 def _called_agents(transcript: Transcript, prices_of: PricesOf, called: CalledSessions, above: set[str]) -> list[tuple[str, _Fields]]:

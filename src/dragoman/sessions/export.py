@@ -16,6 +16,7 @@ import msgspec
 
 from dragoman.base import jsontext
 from dragoman.sessions.export_words import escape_controls, facts_of, heading, label, note_words, outcome_words, time_of, utc_of
+from dragoman.sessions.last_run import words_for_file
 from dragoman.sessions.transcript import Note, Prompt, Reply, ToolCallStep, Transcript, read_transcript
 from dragoman.sessions.upgrade import upgrade
 from dragoman.values.contracts import BlobStore
@@ -25,12 +26,13 @@ from dragoman.values.parts import call_in_words
 from dragoman.values.record import (
     Compressed,
     Entry,
+    RunEnded,
     Said,
     ToolFinished,
-    decode_entry,
     encode_entry,
     fold,
 )
+from dragoman.values.record_reading import decode_entry
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -48,10 +50,11 @@ _ACTIVE = ("<", "](", "]:")
 # --- Markdown
 
 
-def to_markdown(entries: Iterable[Entry]) -> str:
-    """The whole session. Nothing in it can end its quotation or fence, load an image or become HTML."""
+def to_markdown(entries: Iterable[Entry], *, is_held: bool | None = None) -> str:
+    """The whole session. Nothing in it can end its quotation or fence, load an image or become HTML. `is_held`: whether a process has the
+    session open, so that a run without an end is under way."""
     transcript = read_transcript(entries)
-    blocks = [f"# {_escape(heading(transcript))}", _facts(transcript)]
+    blocks = [f"# {_escape(heading(transcript))}", _facts(transcript, is_held=is_held)]
     for step in transcript.steps:
         match step:
             case Prompt():
@@ -68,8 +71,8 @@ def to_markdown(entries: Iterable[Entry]) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def _facts(transcript: Transcript) -> str:
-    return "\n".join(f"- {name}: {_code_span(value)}" for name, value in facts_of(transcript).items() if value)
+def _facts(transcript: Transcript, *, is_held: bool | None) -> str:
+    return "\n".join(f"- {name}: {_code_span(value)}" for name, value in facts_of(transcript, is_held=is_held).items() if value)
 
 
 def _reply(step: Reply) -> list[str]:
@@ -226,8 +229,9 @@ def _parts_of(entry: Entry) -> Iterable[Part]:
 # --- gemini-cli's ConversationRecord
 
 
-def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = None) -> dict[str, Any]:
-    """The current conversation in gemini-cli's format. Rejected answers, rewound messages and the setup message are left out."""
+def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = None, *, is_held: bool | None = None) -> dict[str, Any]:
+    """The current conversation in gemini-cli's format. Rejected answers, rewound messages and the setup message are left out. `is_held`: as
+    for `to_markdown`."""
     transcript = read_transcript(entries)
     messages: list[dict[str, Any]] = []
     for step in transcript.steps:
@@ -237,12 +241,18 @@ def to_conversation_record(entries: Iterable[Entry], blobs: BlobStore | None = N
         match step:
             case Prompt(parts=parts):
                 messages.append({**stamp, "type": "user", "content": _wire_parts(parts, blobs)})
+            case Note(of=RunEnded(outcome=outcome)):
+                kind = "error" if outcome in ("failed", "broken_off") else "info"
+                messages.append({**stamp, "type": kind, "content": note_words(step)[0]})
             case Reply(rejected=""):
                 messages.append({**stamp, "type": "gemini"} | _reply_fields(step, blobs))
             case ToolCallStep() if messages and messages[-1]["id"] == stamp["id"]:
                 messages[-1].setdefault("toolCalls", []).append(_call_record(step, blobs))
             case _:
                 pass
+    if transcript.run.state == "open" and (words := words_for_file(transcript.run, is_held=is_held)):
+        kind = "info" if is_held else "error"
+        messages.append({"id": "last-run", "timestamp": utc_of(transcript.updated_ms), "type": kind, "content": words})
     return {
         "sessionId": transcript.session_id,
         "projectHash": transcript.project,

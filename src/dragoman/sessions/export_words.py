@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 
 from dragoman.base import jsontext
+from dragoman.base.text import one_line
+from dragoman.sessions.last_run import LastRun, next_run, run_words, words_for_file
 from dragoman.sessions.transcript import Note, Reply, ToolCallStep, Transcript
+from dragoman.values.record import AttemptFailed, RunEnded
 from dragoman.values.usage import Usage
 from dragoman.words import say
 
@@ -23,14 +26,15 @@ def escape_controls(text: str) -> str:
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_CONTROLS)
 
 
-def facts_of(transcript: Transcript) -> dict[str, str]:
-    """The facts at the head of an export; empty where unknown."""
+def facts_of(transcript: Transcript, *, is_held: bool | None = None) -> dict[str, str]:
+    """The facts at the head of an export; empty where unknown. `is_held`: whether a process has the session open."""
     return {
         label("session"): transcript.session_id,
         label("started"): time_of(transcript.started_ms),
         label("changed"): time_of(transcript.updated_ms),
         label("folder"): ", ".join(transcript.directories),
         label("model"): transcript.model,
+        label("last_run"): words_for_file(transcript.run, is_held=is_held),
     }
 
 
@@ -63,11 +67,32 @@ def outcome_words(step: Reply | ToolCallStep) -> str:
 
 def note_words(note: Note) -> tuple[str, str]:
     """A sentence, and the text it introduces, if any."""
+    if note.of is not None:
+        return _attempt_words(note.of) if isinstance(note.of, AttemptFailed) else end_words(note.of), ""
     introduces = note.kind in ("compressed", "unknown")
     words = say(f"sessions.note_{note.kind}", about=note.about)
     if note.window:
         words = say("sessions.note_for_window", words=words, window=f"{note.window:,}")
     return words, note.about if introduces else ""
+
+
+def _attempt_words(failed: AttemptFailed) -> str:
+    then = ""
+    if failed.model:
+        then = say("sessions.attempt_other_model", model=failed.model)
+    elif failed.wait_s:
+        then = say("sessions.attempt_again", wait=round(failed.wait_s, 1))
+    return say("sessions.note_attempt_failed", attempt=failed.attempt, then=then, words=one_line(failed.words))
+
+
+def end_words(ended: RunEnded) -> str:
+    """How a run ended and what it took."""
+    sentence = run_words(next_run(LastRun(), ended))
+    if ended.outcome == "broken_off":  # whoever noted it does not know
+        return sentence
+    key = "sessions.run_cost_least" if ended.is_cost_least else "sessions.run_cost"
+    cost = say(key, usd=f"{ended.cost_usd:.4f}") if ended.cost_usd is not None else ""
+    return say("sessions.note_run_ended", sentence=sentence, turns=ended.turns, requests=ended.requests, cost=cost)
 
 
 def time_of(timestamp_ms: int) -> str:

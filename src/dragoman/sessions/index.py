@@ -23,7 +23,7 @@ from dragoman.sessions.summary import LogScan, SpokenText, Summary, open_log, sc
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-VERSION = 5
+VERSION = 6
 """The table's version. A table of another version is deleted."""
 _LOCKED_FOR_S = 2.0
 _AT_ONCE = 50

@@ -17,7 +17,7 @@ import msgspec
 from dragoman.base import jsontext
 from dragoman.base.private import open_file
 from dragoman.values.errors import InputError
-from dragoman.values.record import Entry, Unknown, decode_entry, encode_entry
+from dragoman.values.record import Entry, Unknown, encode_entry
 from dragoman.words import say
 
 _CRC = b',"crc":"'
@@ -101,6 +101,8 @@ def decode_line(line: bytes) -> Entry:
         line = line[:-2] + b"\n"
     if len(line) < _CRC_BYTES or not line.startswith(_CRC, len(line) - _CRC_BYTES) or not line.endswith(b'"}\n'):
         raise Damaged("no checksum")
+    from dragoman.values.record_reading import decode_entry
+
     checked = line[:-_CRC_BYTES]
     if b"%08x" % zlib.crc32(checked) != line[-11:-3]:
         raise Damaged("its checksum does not match")

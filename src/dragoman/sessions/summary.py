@@ -11,6 +11,7 @@ import msgspec
 from dragoman.base.graphemes import fit
 from dragoman.base.private import open_file
 from dragoman.base.text import one_line
+from dragoman.sessions.last_run import LastRun, next_run
 from dragoman.sessions.log import Damaged, decode_line
 from dragoman.sessions.titles import own_words, title_of
 from dragoman.sessions.upgrade import Upgrader
@@ -77,6 +78,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     last_prompt: str = ""
     """As `first_prompt`; empty if there was but one."""
     last_answer: str = ""
+    run: LastRun = LastRun()
+    """How its last run stands, by its record alone."""
 
     @property
     def is_understood(self) -> bool:
@@ -165,6 +168,7 @@ class _Fold:
         self._deployment = before.deployment
         self._paid = {(each.deployment, each.model): each.usage for each in before.paid}
         self._last_prompt, self._last_answer = before.last_prompt, before.last_answer
+        self._run = before.run
 
     def read(self, line: bytes) -> None:
         try:
@@ -180,6 +184,7 @@ class _Fold:
     @fold("summary")
     def _take(self, entry: Entry) -> None:
         self._entries += 1
+        self._run = next_run(self._run, entry)
         self._last_seq = entry.seq
         self._started_ms = self._started_ms or entry.timestamp_ms
         self._updated_ms = max(entry.timestamp_ms, self._updated_ms)  # a fork is newer than the entries it copied
@@ -255,6 +260,7 @@ class _Fold:
             paid=tuple(Paid(deployment, model, usage) for (deployment, model), usage in self._paid.items()),
             last_prompt=self._last_prompt,
             last_answer=self._last_answer,
+            run=self._run,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.sessions.last_run import LastRun, next_run
 from dragoman.sessions.titles import own_words
 from dragoman.values.messages import Blob, Citation, FileRef, Part, Text, Thought, ToolCall, said_text
 from dragoman.values.notes import is_note, is_setup
@@ -18,6 +19,7 @@ from dragoman.values.parts import text_of
 from dragoman.values.record import (
     AnswerRejected,
     AnswerUnchecked,
+    AttemptFailed,
     CommandOutput,
     Compressed,
     Configured,
@@ -29,6 +31,7 @@ from dragoman.values.record import (
     ModelChanged,
     Pruned,
     Rewound,
+    RunEnded,
     Said,
     Started,
     Titled,
@@ -112,7 +115,20 @@ class ToolCallStep(_Step, frozen=True):
         return text_of(self.content)
 
 
-NoteKind = Literal["model", "pruned", "kept", "not_kept", "compressed", "rewound", "restored", "field_refused", "unchecked", "unknown"]
+NoteKind = Literal[
+    "model",
+    "pruned",
+    "kept",
+    "not_kept",
+    "compressed",
+    "rewound",
+    "restored",
+    "field_refused",
+    "unchecked",
+    "attempt_failed",
+    "run_ended",
+    "unknown",
+]
 
 
 class Note(_Step, frozen=True):
@@ -122,6 +138,8 @@ class Note(_Step, frozen=True):
     about: str = ""
     window: int = 0
     """It holds for models with a window up to this one only; 0: for all."""
+    of: AttemptFailed | RunEnded | None = None
+    """The entry, where it has more to say."""
 
 
 Step = Prompt | Reply | ToolCallStep | Note
@@ -141,6 +159,8 @@ class Transcript(msgspec.Struct, frozen=True):
     started_ms: int = 0
     updated_ms: int = 0
     usage: Usage = Usage()
+    run: LastRun = LastRun()
+    """How its last run stands, by its record alone."""
     parent: str = ""
     """The session in which its agent was called,"""
     parent_call: str = ""
@@ -180,12 +200,14 @@ class TranscriptReader:
         self._began_ms: int | None = None
         self._updated_ms = 0
         self._usage = Usage()
+        self._run = LastRun()
 
     def take(self, entry: Entry) -> list[int]:
         """Returns the indices of the steps that are new or changed, in order. Steps never change places."""
         self._changed.clear()
         self._began_ms = entry.timestamp_ms if self._began_ms is None else self._began_ms
         self._updated_ms = entry.timestamp_ms
+        self._run = next_run(self._run, entry)
         turned = self._path.take(entry)
         self._read(entry)
         if turned:
@@ -236,6 +258,10 @@ class TranscriptReader:
                 self._note(entry, "unchecked", reason)
             case FieldRefused():
                 self._note(entry, "field_refused", f"{entry.deployment}/{entry.model}: {entry.field}")
+            case AttemptFailed(words=words):
+                self._add(Note(*self._place(entry), "attempt_failed", words, of=entry))
+            case RunEnded(outcome=outcome, words=words) if outcome not in ("answered", "pending"):  # its answer says it, or its calls
+                self._add(Note(*self._place(entry), "run_ended", words, of=entry))
             case _:
                 pass
 
@@ -260,6 +286,7 @@ class TranscriptReader:
             started_ms=self._began_ms or 0,
             updated_ms=self._updated_ms,
             usage=self._usage,
+            run=self._run,
             parent=self._head.parent,
             parent_call=self._head.parent_call,
         )

@@ -17,7 +17,7 @@ from dragoman.app.setup import Setup
 from dragoman.base.graphemes import width
 from dragoman.conversation.command_pages import menu_rows
 from dragoman.conversation.questions import Intend, Questions
-from dragoman.conversation.spent_words import WithAgent, was_broken_off
+from dragoman.conversation.spent_words import WithAgent, was_broken_off, words_on_resume
 from dragoman.loop.run import Run
 from dragoman.policy.approvals import Ruling
 from dragoman.sessions.store import FileStore
@@ -191,8 +191,8 @@ class LiveConversation(WithAgent):
         self.runs = before.runs
         if self.setup.options.resume is not None:
             self.may_retry = was_broken_off(self.agent)
-            if self.may_retry:
-                self.screen.message(say("conversation.broken_off"), "yellow")
+            if words := words_on_resume(self.agent, may_retry=self.may_retry):
+                self.screen.message(words, "yellow")
                 self.canvas.part()
         self._view.calls.folded[:] = before.folded
         self._view.last_answer = before.last_answer

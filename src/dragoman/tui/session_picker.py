@@ -11,9 +11,10 @@ from dragoman.base.clock import now_ms
 from dragoman.base.lock import files_held_by_others
 from dragoman.base.places import shorten_home
 from dragoman.base.text import one_line
-from dragoman.conversation.pages.session_list import age
+from dragoman.conversation.pages.session_list import age, trouble_of
 from dragoman.conversation.pages.sessions_slash import open_named
 from dragoman.conversation.spent_words import cost_of
+from dragoman.sessions.last_run import is_held
 from dragoman.sessions.lock import hold_lock
 from dragoman.sessions.projects import scan_directory, session_id_of
 from dragoman.tui.calls import Folded
@@ -172,7 +173,7 @@ class SessionPicker:
                 self._store.read(found).entries,
                 "",
                 self._store.blobs_beside(found),
-                ExportSources(self._conversation.setup, self._store),
+                ExportSources(self._conversation.setup, self._store, is_held(found)),
                 over=False,
             )
             self._picker.hint = say("conversation.exported", path=path)
@@ -320,7 +321,8 @@ def _preview(found: Summary, cost: str) -> str:
     said = [f"› {each}" for each in dict.fromkeys((found.first_prompt, found.last_prompt)) if each]
     service = f"{found.deployment}/{found.model}" if found.deployment and "/" not in found.model else found.model
     about = " · ".join(filter(None, (found.session_id, service, cost, shorten_home(found.workspace))))
-    return "\n".join([*said, *([f"  {found.last_answer}"] if found.last_answer else []), about])
+    answer = [f"  {found.last_answer}"] if found.last_answer else []
+    return "\n".join([*said, *answer, *filter(None, [trouble_of(found)]), about])
 
 
 def _foreign_item(found: ForeignSession, now: int) -> PickerItem:

@@ -7,7 +7,6 @@ depends on the record alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
@@ -16,10 +15,10 @@ from dragoman.base import jsontext
 from dragoman.values.messages import FinishReason, Message, SafetyRating, Settings, ToolResult, ToolSpec
 from dragoman.values.usage import Usage, usage_told
 
-Fold = Literal["view", "cache", "savings", "costs", "left_out", "path", "undo", "blobs", "summary", "transcript"]
+Fold = Literal["view", "cache", "savings", "costs", "left_out", "path", "undo", "blobs", "runs", "summary", "transcript"]
 """The functions that make something of the record, an entry at a time: what the model sees, the state of its cache, what pruning has saved,
-what it cost, what left the view, how the view came about, what can be undone, which bytes are needed, the line in a list of sessions, and
-what a person saw."""
+what it cost, what left the view, how the view came about, what can be undone, which bytes are needed, how the last run stands, the line in
+a list of sessions, and what a person saw."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -37,7 +36,7 @@ class _Entry(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
 class Started(_Entry, frozen=True, tag="started"):
     """The first entry of a session's log."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"summary", "transcript"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"runs", "summary", "transcript"})
     session_id: str
     project: str = ""
     """Hash of the folder it was started in, to find the sessions of one folder."""
@@ -112,7 +111,7 @@ class Said(_Entry, frozen=True, tag="said"):
     """A prompt, an answer, or a note from the program. Tool results are ToolFinished."""
 
     read_by: ClassVar[frozenset[Fold]] = frozenset(
-        {"view", "cache", "savings", "costs", "left_out", "path", "blobs", "summary", "transcript"}
+        {"view", "cache", "savings", "costs", "left_out", "path", "blobs", "runs", "summary", "transcript"}
     )
     message: Message
     model: str = ""
@@ -136,7 +135,7 @@ class Said(_Entry, frozen=True, tag="said"):
 class AnswerRejected(_Entry, frozen=True, tag="answer_rejected"):
     """The answer at `said_seq` was invalid: it stays in the record, but not in the view."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "path", "transcript"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "path", "runs", "transcript"})
     said_seq: int
     reason: str
     retry_temperature: float | None = None
@@ -154,7 +153,7 @@ class AnswerUnchecked(_Entry, frozen=True, tag="answer_unchecked"):
 class ToolStarted(_Entry, frozen=True, tag="tool_started"):
     """A call that is about to run; written before it does anything."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "transcript"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "runs", "transcript"})
     call_id: str
     name: str
     arguments: str = ""
@@ -172,7 +171,7 @@ WaitsFor = Literal["decision", "result"]
 class ToolPostponed(_Entry, frozen=True, tag="tool_postponed"):
     """A call that waits, and will still wait when the session is opened again: for a person's decision, or for a result from outside."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "undo", "transcript"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "undo", "runs", "transcript"})
     call_id: str
     name: str
     waits_for: WaitsFor
@@ -415,8 +414,51 @@ class FieldRefused(_Entry, frozen=True, tag="field_refused"):
 class Rewound(_Entry, frozen=True, tag="rewound"):
     """Back to the state after `to_seq`."""
 
-    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "transcript"})
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"view", "cache", "runs", "transcript"})
     to_seq: int
+
+
+class AttemptFailed(_Entry, frozen=True, tag="attempt_failed"):
+    """A request that failed and was sent again, or left to another model. The one that ended its run is told by RunEnded."""
+
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"transcript"})
+    attempt: int
+    words: str
+    """What went wrong, as a person was told."""
+    wait_s: float = 0.0
+    """How long the next attempt waited."""
+    model: str = ""
+    """Of the next attempt, where a retry policy chose another one."""
+
+
+class RunStarted(_Entry, frozen=True, tag="run_started"):
+    """A run began without a prompt of its own: it tries again, or goes on with calls that waited."""
+
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"runs"})
+
+
+RunOutcome = Literal["answered", "pending", "failed", "cancelled", "broken_off"]
+"""`answered`: with the model's answer. `pending`: calls wait for a decision or a result. `broken_off`: by the end of its program; whoever
+opened the session next has written that."""
+
+
+class RunEnded(_Entry, frozen=True, tag="run_ended"):
+    """How a run ended, and what it took. It is on disk before anyone is told."""
+
+    read_by: ClassVar[frozenset[Fold]] = frozenset({"runs", "transcript"})
+    outcome: RunOutcome
+    error: str = ""
+    """The class of the error, as in `result.error_type`."""
+    words: str = ""
+    """The error, as the person was told."""
+    exit_code: int = 0
+    turns: int = 0
+    """This and the rest: as in Result."""
+    requests: int = 0
+    cost_usd: float | None = None
+    is_cost_least: bool = False
+    """Whether it may have cost more: an answer ended before the service had told everything."""
+    duration_ms: int = 0
 
 
 class Titled(_Entry, frozen=True, tag="titled"):
@@ -454,6 +496,9 @@ Entry = (
     | ModelChanged
     | FieldRefused
     | Rewound
+    | AttemptFailed
+    | RunStarted
+    | RunEnded
     | Titled
     | Unknown
 )
@@ -481,35 +526,9 @@ def sum_usage(entries: Iterable[Entry]) -> Usage:
     return sum((usage for _, usage in paid_usage(entries)), Usage())
 
 
-@cache
-def _decoder() -> msgspec.json.Decoder[Entry]:
-    """Made when a log is first read: not before a first request."""
-    return msgspec.json.Decoder(Entry)
-
-
-class _Envelope(msgspec.Struct):
-    seq: int = 0
-    timestamp_ms: int = 0
-    kind: str = ""
-
-
 def encode_entry(entry: Entry) -> bytes:
     """One line, without its newline. An Unknown entry is written unchanged."""
     return entry.json.encode() if isinstance(entry, Unknown) else jsontext.encode(entry)
-
-
-def decode_entry(line: bytes) -> Entry:
-    """The entry on a line. An unknown kind becomes Unknown; a line that is not an entry at all raises NotJSON."""
-    try:
-        return _decoder().decode(line)
-    except msgspec.DecodeError as error:
-        try:
-            envelope = msgspec.json.decode(line, type=_Envelope)
-        except msgspec.DecodeError:
-            raise jsontext.NotJSON(f"not an entry: {error}") from error
-        if not envelope.kind:
-            raise jsontext.NotJSON(f"not an entry: {error}") from error
-        return Unknown(envelope.seq, envelope.timestamp_ms, line.decode())
 
 
 class Journal(Protocol):

@@ -216,7 +216,7 @@ class PageServer:
         reading = await self._shelf.reading(session_id)
         after, generation = _count(query.get("after", "0")), _count(query.get("generation", "0"))
         await sender.send_head(200, _LINES)
-        idle_s = 0.0
+        idle_s, is_running = 0.0, None
         async with reading.watched():
             while not sender.client_gone.done():
                 if reading.generation != generation:
@@ -229,6 +229,9 @@ class PageServer:
                 elif idle_s >= PING_S:
                     idle_s = 0.0
                     await sender.send(b'{"kind":"ping"}\n')
+                if (running := reading.is_running()) != is_running:
+                    is_running = running
+                    await sender.send(jsontext.encode({"kind": "state", "running": is_running}) + b"\n")
                 waited = await reading.wait(after, sender.client_gone)
                 idle_s += waited
         await sender.end()

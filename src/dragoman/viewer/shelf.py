@@ -13,6 +13,7 @@ from dragoman.conversation.pages.context_command import ContextCommand
 from dragoman.conversation.session_page.reading import SessionReading, shorten
 from dragoman.conversation.spent_words import sum_cost
 from dragoman.conversation.types import ViewEvent
+from dragoman.sessions.last_run import is_held
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError, NoSession
 from dragoman.values.record import Started
@@ -53,6 +54,10 @@ class OpenSession:
     def is_watched(self) -> bool:
         return self._watchers > 0
 
+    def is_running(self) -> bool:
+        """Whether a run is under way: it has not ended, and a process has the session open."""
+        return self._reading.run.state == "open" and is_held(self.command.summary.path)
+
     async def catch_up(self) -> None:
         async with self._lock:
             new = await asyncio.to_thread(self._reading.catch_up)
@@ -72,6 +77,7 @@ class OpenSession:
                 "seq": len(self._reading.events),
                 "blocks": [shorten(block) for block in blocks],
                 "damaged": self._reading.damaged,
+                "running": self.is_running(),
             }
 
     async def block(self, id: str) -> ViewEvent | None:

@@ -16,6 +16,7 @@ from dragoman.base.atomic import replace_file
 from dragoman.base.found_files import TooLargeFile, read_found
 from dragoman.base.text import one_line, size, strip_controls
 from dragoman.foreign.sessions.records import MAX_IMPORT_BYTES
+from dragoman.sessions.last_run import is_held
 from dragoman.sessions.log import read_log
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.titles import title_of
@@ -45,7 +46,7 @@ def export_session(command: SessionsCommand, found: Summary) -> str:
     """The exported text, or with -o a line that says where it was written."""
     output, form = command.options.output, command.options.form
     entries, blobs = command.read(found.path).entries, command.store.blobs_beside(found.path)
-    sources = ExportSources(command.setup, command.store)
+    sources = ExportSources(command.setup, command.store, is_held(found.path))
     if output in ("", "-"):
         text = export_text(entries, form, blobs, sources)
         return strip_controls(text) if form in ("", "markdown") else text
@@ -58,13 +59,20 @@ class ExportSources(NamedTuple):
 
     setup: Setup
     store: FileStore
+    is_held: bool
+    """Whether a process has the session open, so that a run without an end is under way."""
 
     def trajectory(self, entries: Sequence[Entry]) -> dict[str, Any]:
         from dragoman.conversation.pages.context_command import find_model
         from dragoman.sessions.atif import to_atif
 
         catalog = catalog_of(self.setup)
-        return to_atif(entries, prices_of=lambda deployment, model: find_model(catalog, deployment, model)[1].prices, called=self._called)
+        return to_atif(
+            entries,
+            prices_of=lambda deployment, model: find_model(catalog, deployment, model)[1].prices,
+            called=self._called,
+            is_held=self.is_held,
+        )
 
     def page(self, entries: Sequence[Entry], blobs: BlobStore | None) -> str:
         """The page of the viewer with this session in it."""
@@ -77,7 +85,7 @@ class ExportSources(NamedTuple):
         path = self.store.path_of(transcript.session_id or self.store.new_id(), self.setup.workspace)
         title = transcript.title or title_of(transcript.first_prompt)
         command = ContextCommand(self.setup, self.store, Summary(transcript.session_id, path, title=title), catalog_of(self.setup))
-        return write_page(command, entries, blobs if blobs is not None else MemoryBlobs())
+        return write_page(command, entries, blobs if blobs is not None else MemoryBlobs(), is_held=self.is_held)
 
     def _called(self, session_id: str) -> list[tuple[Entry, ...]]:
         return [self.store.read(each.path).entries for each in reversed(self.store.list()) if each.parent == session_id]
@@ -115,11 +123,11 @@ def export_text(entries: Sequence[Entry], form: str, blobs: BlobStore | None, so
         case "json":
             return to_json(entries, blobs)
         case "record":
-            return jsontext.dumps(to_conversation_record(entries, blobs)) + "\n"
+            return jsontext.dumps(to_conversation_record(entries, blobs, is_held=sources.is_held)) + "\n"
         case "atif":
             return jsontext.dumps(sources.trajectory(entries)) + "\n"
         case _:
-            return to_markdown(entries)
+            return to_markdown(entries, is_held=sources.is_held)
 
 
 def _write(path: str, data: bytes, *, over: bool) -> None:

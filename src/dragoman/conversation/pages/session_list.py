@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.app.surface import surface
 from dragoman.base.graphemes import fit, width
 from dragoman.base.text import one_line, size, strip_controls
+from dragoman.sessions.last_run import is_held, run_facts, trouble_words
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -21,14 +22,30 @@ _FOLDER_COLUMNS = 30
 
 
 def as_table(found: Sequence[Summary], short: Mapping[str, str], *, now_ms: int, everywhere: bool) -> str:
-    """One line per session, most recent first. `short`: the short ids; across folders (`everywhere`), the folder is shown too."""
+    """One line per session, most recent first, and below it how its last run ended, unless with an answer. `short`: the short ids; across
+    folders (`everywhere`), the folder is shown too."""
     cells = [(short[each.session_id], *_cells(each, now_ms, everywhere)) for each in found]
     heads = ("sessions_id", "sessions_age", "sessions_title", "sessions_messages")
     titles = [say(head) for head in (*heads, "sessions_model", "sessions_size", *(["sessions_folder"] if everywhere else []))]
     rows = [[(cell, width(cell)) for cell in row] for row in (titles, *cells)]
     widths = [max(width for _, width in column) for column in zip(*rows, strict=True)]
     widths[2] = max(min(widths[2], _columns() - sum(widths) + widths[2] - 2 * (len(widths) - 1)), 20)
-    return "\n".join(_line(row, widths) for row in rows) + "\n"
+    told = ["", *(trouble_of(each) for each in found)]
+    lines = (line for row, words in zip(rows, told, strict=True) for line in (_line(row, widths), *_told_line(words)))
+    return "\n".join(lines) + "\n"
+
+
+def trouble_of(found: Summary) -> str:
+    """How the last run of a session stands now, in a sentence; empty where it ended with its answer."""
+    return trouble_words(found.run, is_held=_is_held(found))
+
+
+def _is_held(found: Summary) -> bool:
+    return found.run.state == "open" and is_held(found.path)
+
+
+def _told_line(words: str) -> list[str]:
+    return [say("sessions_run", words=fit(words, _columns() - 6))] if words else []
 
 
 def as_json(found: Sequence[Summary], short: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -99,6 +116,7 @@ def _summary_json(summary: Summary, short: Mapping[str, str]) -> dict[str, Any]:
         name: getattr(summary, name) for name in ("session_id", "path", "workspace", "title", "first_prompt", "started_ms", "updated_ms")
     }
     data |= {name: data[name] or None for name in ("started_ms", "updated_ms")}
+    data["run"] = run_facts(summary.run, is_held=_is_held(summary))
     data |= {"messages": summary.messages, "model": summary.model, "size": summary.size, "usage": summary.usage.as_told()}
     return {name: strip_controls(value) if isinstance(value, str) else value for name, value in data.items()}
 

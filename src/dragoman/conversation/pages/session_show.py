@@ -11,23 +11,26 @@ from typing import Any
 import msgspec
 
 from dragoman.base.text import one_line, strip_controls
-from dragoman.conversation.events import read_events
+from dragoman.conversation.blocks import join_events
+from dragoman.conversation.events import Renderer
 from dragoman.conversation.step_blocks import first_line
 from dragoman.conversation.types import ViewEvent
 from dragoman.sessions.export_words import heading, heading_of, time_of
+from dragoman.sessions.last_run import LastRun, next_run, run_facts, trouble_words
 from dragoman.sessions.titles import own_words
 from dragoman.sessions.transcript import Note, Prompt, Reply, Step, ToolCallStep, Transcript
 from dragoman.values.messages import Text
-from dragoman.values.record import Entry
+from dragoman.values.record import Entry, RunEnded
 from dragoman.words import say
 
 _TITLE_CHARS = 100
 _LINE_CHARS = 300
 
 
-def as_text(entries: Iterable[Entry]) -> str:
-    """The number before a step is the one for `rewind --to` and `fork --at`."""
-    blocks = read_events(entries)
+def as_text(entries: Iterable[Entry], *, is_held: bool | None = None) -> str:
+    """The number before a step is the one for `rewind --to` and `fork --at`. `is_held`: whether a process has the session open."""
+    renderer = Renderer()
+    blocks = join_events(renderer.read(entries))
     session = next((block.data for block in blocks if block.id == "session"), _NO_SESSION)
     usage = next((block.text for block in blocks if block.id == "usage"), "")
     facts = [session["session_id"], time_of(session["started_ms"]), ", ".join(session["directories"]), session["model"], usage]
@@ -36,8 +39,9 @@ def as_text(entries: Iterable[Entry]) -> str:
     head = [
         one_line(heading_of(session["title"], next(filter(str.strip, prompts), ""), session["session_id"])),
         one_line(" · ".join(filter(None, facts))),
+        trouble_words(renderer.run, is_held=is_held),
     ]
-    return "\n".join(head + as_lines(blocks)) + "\n"
+    return "\n".join([*filter(None, head), *as_lines(blocks)]) + "\n"
 
 
 _NO_SESSION: Mapping[str, Any] = {"session_id": "", "started_ms": 0, "directories": (), "model": "", "title": "", "imported_from": ""}
@@ -112,9 +116,9 @@ def _attachment_lines(data: Mapping[str, Any]) -> list[str]:
 # --- JSON
 
 
-def as_json(transcript: Transcript) -> dict[str, Any]:
+def as_json(transcript: Transcript, *, is_held: bool | None = None) -> dict[str, Any]:
     data = msgspec.to_builtins(msgspec.structs.replace(transcript, steps=()))
-    data["usage"] = transcript.usage.as_told()
+    data |= {"usage": transcript.usage.as_told(), "run": run_facts(transcript.run, is_held=is_held)}
     return data | {"title": heading(transcript), "steps": [_step_json(step) for step in transcript.steps]}
 
 
@@ -134,4 +138,5 @@ def _step_json(step: Step) -> dict[str, Any]:
             result = {"outcome": step.outcome, "output": step.output, "display": step.display}
             return {"type": "call", **common, "id": call.id, "name": call.name, "arguments": call.arguments, **result}
         case Note():
-            return {"type": "note", **common, "kind": step.kind, "about": step.about}
+            ended = run_facts(next_run(LastRun(), step.of)) if isinstance(step.of, RunEnded) else None
+            return {"type": "note", **common, "kind": step.kind, "about": step.about} | ({"run": ended} if ended else {})

@@ -13,6 +13,7 @@ from dragoman.base.clock import now_ms
 from dragoman.base.text import did_you_mean, one_line, size
 from dragoman.conversation.actions import Action, Output, refuse_options
 from dragoman.conversation.pages.sessions_command import SessionsCommand, open_to_append
+from dragoman.sessions.last_run import is_held
 from dragoman.sessions.projects import session_id_of
 from dragoman.sessions.store import FileStore
 from dragoman.values.errors import InputError
@@ -78,15 +79,15 @@ def _show(command: SessionsCommand) -> str:
 
     found = command.find()
     entries, short = command.read(found.path).entries, command.store.short_id(found.session_id)
-    transcript = read_transcript(entries)
+    transcript, held = read_transcript(entries), is_held(found.path)
     called = [each for each in command.store.list() if each.parent == found.session_id]
     ids = command.store.short_ids([each.session_id for each in called] + [transcript.parent] * bool(transcript.parent))
     if command.as_json:
         subagents = [{"id": ids[each.session_id], "session_id": each.session_id, "title": each.title} for each in reversed(called)]
-        return jsontext.dumps({"id": short} | as_json(transcript) | {"subagents": subagents}) + "\n"
+        return jsontext.dumps({"id": short} | as_json(transcript, is_held=held) | {"subagents": subagents}) + "\n"
     by = [say("subagents.called_by", id=ids[transcript.parent])] if transcript.parent else []
     links = [say("subagents.session_link", id=ids[each.session_id], title=one_line(each.title, 100)) for each in reversed(called)]
-    return as_text(entries) + "".join(f"{line}\n" for line in (*by, *links))
+    return as_text(entries, is_held=held) + "".join(f"{line}\n" for line in (*by, *links))
 
 
 # --- changing

@@ -79,7 +79,7 @@ def export(talk: Talk, rest: str) -> str:
     options = parse_words(talk.setup, "sessions", f"export {rest}")
     name = options.output or " ".join(options.words[1:]) or f"{agent.session_id}.md"
     path = os.path.join(talk.setup.workspace, os.path.expanduser(name))
-    sources = ExportSources(talk.setup, talk.store)
+    sources = ExportSources(talk.setup, talk.store, is_held=True)
     export_to(path, agent.history.entries, options.form, agent.blobs, sources, over=options.yes)
     return say("conversation.exported", path=path_inside(path, talk.setup.workspace))
 

@@ -20,6 +20,7 @@ from dragoman.conversation.session_page.costs import CostReader
 from dragoman.conversation.session_page.files import changed_files, file_texts
 from dragoman.conversation.session_page.reading import show_entries
 from dragoman.conversation.types import ViewEvent
+from dragoman.sessions.last_run import words_for_file
 from dragoman.values.contracts import BlobStore
 from dragoman.values.errors import DragomanError
 from dragoman.values.profile import ProtocolName
@@ -55,13 +56,16 @@ _EXPORT = re.compile(r"^export (?:async )?(?:function|const|let|class) (\w+)", r
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-def write_page(command: ContextCommand, entries: Sequence[Entry], stored: BlobStore) -> str:
+def write_page(command: ContextCommand, entries: Sequence[Entry], stored: BlobStore, *, is_held: bool | None = None) -> str:
     """The whole file."""
     from dragoman import __version__
 
     session_id = command.summary.session_id
-    blocks = join_events(show_entries(entries, Renderer(), CostReader(command.prices)))
-    found = {"id": command.short_id, "session_id": session_id, "title": command.summary.title, "children": [], "damaged": 0}
+    renderer = Renderer()
+    blocks = join_events(show_entries(entries, renderer, CostReader(command.prices)))
+    last_run = str(words_for_file(renderer.run, is_held=is_held))
+    found = {"id": command.short_id, "session_id": session_id, "title": command.summary.title, "last_run": last_run}
+    found |= {"children": list[str](), "damaged": 0}
     files = changed_files(entries)
     data = {
         "version": __version__,

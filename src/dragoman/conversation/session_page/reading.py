@@ -11,6 +11,7 @@ from dragoman.conversation.events import Renderer
 from dragoman.conversation.session_page.costs import CostReader, PricesOf
 from dragoman.conversation.types import ViewEvent
 from dragoman.sessions.following import LogFollower
+from dragoman.sessions.last_run import LastRun
 from dragoman.values.record import Entry
 
 LONG_TEXT = 16_000
@@ -43,6 +44,11 @@ class SessionReading:
             self.events.append(msgspec.structs.replace(event, seq=len(self.events) + 1))
         self.entries += entries
         return self.events[before:]
+
+    @property
+    def run(self) -> LastRun:
+        """How the last run stands, by what was read."""
+        return self._renderer.run
 
     @property
     def damaged(self) -> int:

@@ -85,7 +85,8 @@ TEXTS = {
     "conversation.rewound_to": "back to entry {seq}; the session's file keeps what came after it",
     "conversation.entry_number": "say the number of an entry; dragoman sessions show prints them, and so does /sessions show latest",
     "conversation.no_such_block": "the last answer has {count:code block|code blocks}",
-    "conversation.broken_off": "The last run was broken off before its answer: /retry goes on with it.",
+    "conversation.may_retry": "{words} — /retry goes on with it.",
+    "conversation.may_retry_last": "/retry goes on with what was asked last.",
     "conversation.rewound_from": "Back to before that prompt. {count:prompt is|prompts are} undone, with all that followed; the "
     "model no longer sees:",
     "conversation.rewound_prompt": "  ✗ {prompt}",

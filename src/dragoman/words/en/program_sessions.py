@@ -14,6 +14,7 @@ TEXTS = {
     "sessions_model": "model",
     "sessions_size": "size",
     "sessions_folder": "folder",
+    "sessions_run": "      {words}",
     "sessions_untitled": "(no prompt yet)",
     "sessions_age_unknown": "?",
     "sessions_not_found": "no session contains {text}{elsewhere}",

@@ -81,7 +81,6 @@ TEXTS = {
     "viewer.page_imported": "imported from {from}",
     "viewer.page_input": "Input",
     "viewer.page_lanes": "{calls:call|calls} side by side in {time}",
-    "viewer.page_live_live": "live",
     "viewer.page_live_lost": "connection lost, trying again",
     "viewer.page_no_server": "No answer: the program has ended, or the connection to it. Start dragoman view again.",
     "viewer.page_live_ended": "no longer followed",

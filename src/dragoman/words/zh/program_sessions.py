@@ -14,6 +14,7 @@ TEXTS = {
     "sessions_model": "模型",
     "sessions_size": "大小",
     "sessions_folder": "文件夹",
+    "sessions_run": "      {words}",
     "sessions_untitled": "（还没有提示）",
     "sessions_age_unknown": "?",
     "sessions_not_found": "没有会话包含 {text}{elsewhere}",

@@ -80,7 +80,6 @@ TEXTS = {
     "viewer.page_imported": "从 {from} 导入",
     "viewer.page_input": "输入",
     "viewer.page_lanes": "{calls:,} 个调用并行，用时 {time}",
-    "viewer.page_live_live": "实时",
     "viewer.page_live_lost": "连接中断，正在重试",
     "viewer.page_no_server": "没有回应：程序已结束，或连接已断开。请重新运行 dragoman view。",
     "viewer.page_live_ended": "不再跟踪",

@@ -73,8 +73,9 @@ export const isAnswer = (block) => block.kind === "status" && /^a\d+$/.test(bloc
 export function rowsOf(blocks) {
   const rows = [];
   const calls = new Map();
+  const told = ["failed", "cancelled"].includes(blocks.get("ended")?.state) ? blocks.all("notice").findLast((each) => each.data?.about === "run_ended") : null;
   for (const block of blocks.byId.values()) {
-    if (block.kind === "usage" || block.kind === "plan" || block.inside || (block.kind === "status" && !isAnswer(block))) continue;
+    if (block.kind === "usage" || block.kind === "plan" || block.inside || (block.kind === "status" && !isAnswer(block)) || block === told) continue;
     if (block.kind === "call" && !block.inside) {
       const list = calls.get(block.data.answer) ?? [];
       if (list.push(block) === 1) calls.set(block.data.answer, list);

@@ -57,7 +57,8 @@ export function ListPage() {
       <input type="checkbox" checked=${chosen.includes(each.id)} onChange=${() => choose(each.id)} aria-label=${t("choose", { title: oneLine(each.title || each.short, 60) })} />
       <div><a class="title" dir="auto" href=${`#/s/${each.id}${each.hit ? `/e/${each.hit.seq}` : ""}`}>${oneLine(each.title || t("untitled"), 200)}</a>
         ${each.hit && html`<p class="text" dir="auto">${oneLine(each.hit.excerpt, 300)}</p>`}
-        <p class="facts"><span>${each.short}</span> <time title=${moment(each.updated_ms)}>${ago(each.updated_ms)}</time> <bdi>${oneLine(each.model, 60)}</bdi>
+        ${each.run && !["answered", "running"].includes(each.run.state) && html`<p class="last-run">${oneLine(each.run.sentence, 300)}</p>`}
+        <p class="facts"><span>${each.short}</span> ${each.run?.state === "running" && html`<span class="live running">${t("state_running")}</span>`} <time title=${moment(each.updated_ms)}>${ago(each.updated_ms)}</time> <bdi>${oneLine(each.model, 60)}</bdi>
           <span>${t("messages", { messages: each.messages })}</span> <span title=${count(each.usage.input_tokens)}>${t("tokens_in", { amount: short(each.usage.input_tokens) })}</span>
           ${each.usd != null && html`<b>${each.usd_is_whole ? "≈" : "≥"} ${usd(each.usd)}</b>`} ${each.fleet && html`<a href=${`#/fleet/${encodeURIComponent(each.fleet)}`}>${oneLine(each.fleet, 60)}</a>`} <bdi class="folder">${oneLine(each.workspace, 120)}</bdi></p></div></article>`} />
   </main>`;

@@ -69,9 +69,16 @@ export function Split({ used }) {
       ${used.usd != null && html`<b>${usd(used.usd)}</b>`}</span>`;
 }
 
+// A call without a result where nothing is running any more; one that waits for somebody still does.
+const stateNow = (block, running) => {
+  const state = stateOf(block);
+  if (running !== false || String(block.data.outcome).startsWith("waits_for")) return state;
+  return { running: "unknown", waiting: "not_run" }[state] ?? state;
+};
+
 function CallRow({ block, at }) {
   const { data } = block;
-  const state = stateOf(block);
+  const state = stateNow(block, at.blocks.running);
   const time = data.started_ms && data.finished_ms ? seconds(data.finished_ms - data.started_ms) : "";
   const mark = { done: "✓", failed: "✗", refused: "⊘", cancelled: "◼", running: "…", waiting: "?" }[state] ?? "·";
   const label = html`<span class=${`mark ${state}`} aria-hidden="true">${mark}</span> <bdi class="call-title">${oneLine(block.text, 200)}</bdi>
@@ -128,11 +135,12 @@ function NoticeRow({ block, at }) {
   const { about, detail } = block.data;
   const long = detail || (about === "setup" || about === "told" ? block.text : "");
   const words = about === "setup" ? t("setup") : about === "told" ? t("told") : block.text;
-  if (!long) return html`<span class="note"><span aria-hidden="true">${MARKS[about] ?? "·"}</span> ${plain(words)}</span>`;
+  const bad = ["failed", "broken_off"].includes(block.data.outcome) ? "bad" : "";
+  if (!long) return html`<span class=${`note ${bad}`}><span aria-hidden="true">${MARKS[about] ?? "·"}</span> ${plain(words)}</span>`;
   return html`<${Fold} at=${at} id=${block.id} label=${html`<span class="note">${MARKS[about] ?? ""} ${plain(words)}</span>`}><${Code} text=${long} /><//>`;
 }
 
-const MARKS = { pruned: "✂", compressed: "⇲", model: "⇄", rewound: "↶", restored: "↶", kept: "⚲" };
+const MARKS = { attempt_failed: "↻", run_ended: "■", pruned: "✂", compressed: "⇲", model: "⇄", rewound: "↶", restored: "↶", kept: "⚲" };
 
 function QuestionRow({ block, at }) {
   const about = at.blocks.get(block.data?.call)?.text || block.text;

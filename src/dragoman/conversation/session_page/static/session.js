@@ -15,6 +15,7 @@ export function useSession(id, onEvents) {
   const [fault, setFault] = useState("");
   const [version, setVersion] = useState(0);
   const [state, setState] = useState("");
+  const [running, setRunning] = useState(false);
   useEffect(() => {
     let stop = () => {};
     let ended = false;
@@ -25,6 +26,7 @@ export function useSession(id, onEvents) {
         const blocks = new Blocks(data.blocks);
         Object.assign(blocks, { seq: data.seq, generation: data.generation });
         setFound({ ...data, blocks });
+        setRunning(Boolean(data.running));
         setFault("");
         stop = source.followSession(
           id,
@@ -32,6 +34,8 @@ export function useSession(id, onEvents) {
           (events) => {
             if (events.some((event) => event.kind === "anew")) return stop(), open();
             blocks.take(events);
+            const told = events.findLast((event) => event.kind === "state");
+            if (told) setRunning(told.running);
             setVersion((before) => before + 1);
             onEvents?.(events);
           },
@@ -44,16 +48,17 @@ export function useSession(id, onEvents) {
     open();
     return () => ((ended = true), stop());
   }, [id]);
-  return { found, fault, version, state };
+  return { found, fault, version, state, running };
 }
 
 export function SessionPage({ id, view, params, about }) {
-  const { found, fault, version, state } = useSession(id);
+  const { found, fault, version, state, running } = useSession(id);
   useEffect(() => void (document.title = `${oneLine(found?.title || id, 80)} · Dragoman`), [found]);
   if (fault) return html`<main><p class="bad" role="alert">${plain(fault)}</p></main>`;
   if (!found) return html`<main aria-busy="true"><p class="dim">${t("loading")}</p></main>`;
   const blocks = found.blocks;
-  const session = { ...found, key: id, version };
+  const session = { ...found, key: id, version, running };
+  blocks.running = running;
   const tabs = [["", t("timeline")], ["context", t("context")], ["files", t("files")]];
   return html`<main>
     <${Head} session=${session} state=${state} version=${version} />
@@ -72,12 +77,14 @@ function Head({ session, state }) {
   const totals = totalsOf(session.blocks);
   const whole = { fresh_tokens: totals.fresh, cache_read_tokens: totals.read, cache_write_tokens: totals.write, output_tokens: totals.output, usd: totals.usd };
   const plan = session.blocks.get("plan")?.data.items ?? [];
-  return html`<section class="head">
+  return html`<section class="head" data-connection=${state}>
     <h1 dir="auto">${oneLine(facts.title || session.title || t("untitled"))}</h1>
     <p class="facts"><bdi>${plain(facts.model)}</bdi> · <bdi>${plain((facts.directories ?? [])[0] ?? "")}</bdi> · ${moment(facts.started_ms)}
       ${facts.imported_from && html` · ${t("imported", { from: oneLine(facts.imported_from) })}`}
       ${facts.parent && html` · <a href=${`#/s/${facts.parent}`}>${t("called_by")}</a>`}
-      ${state && html` · <span class=${`live ${state}`} role="status">${t(`live_${state}`)}</span>`}</p>
+      ${session.running && html` · <span class="live running" role="status">${t("state_running")}</span>`}
+      ${state && state !== "live" && html` · <span class=${`live ${state}`} role="status">${t(`live_${state}`)}</span>`}</p>
+    ${lastRun(session) && html`<p class="last-run">${oneLine(lastRun(session))}</p>`}
     ${totals.requests > 0 && html`<div class="facts"><${Split} used=${whole} /> <span>${t("requests", { requests: totals.requests })} · ${t("calls", { calls: totals.calls })}
       ${totals.lastMs > totals.firstMs && ` · ${seconds(totals.lastMs - facts.started_ms)}`}${!totals.isWhole && ` · ${t("cost_least")}`}</span></div>`}
     ${session.damaged > 0 && html`<p class="bad">${t("damaged", { lines: session.damaged })}</p>`}
@@ -85,6 +92,9 @@ function Head({ session, state }) {
       <ul>${plan.map((item) => html`<li>${PLAN_MARKS[item.status] ?? "☐"} ${plain(item.content ?? item.text ?? "")}</li>`)}</ul></details>`}
   </section>`;
 }
+
+// How the last run stands, where it did not end with its answer: an export says what was so when it was written.
+const lastRun = (session) => session.last_run ?? (session.running ? "" : session.blocks.get("session")?.data.run?.sentence);
 
 const PLAN_MARKS = { completed: "☑", in_progress: "◐" };
 

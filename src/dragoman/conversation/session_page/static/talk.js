@@ -71,7 +71,8 @@ function Talk({ id }) {
   const waiting = blocks.get("waiting")?.data.items ?? [];
   const questions = blocks.all("question").filter((block) => block.state === "waiting" && block.data.question);
   return html`<main class="talk"><section class="head"><h1 dir="auto">${oneLine(facts.title || t("talk"))}</h1>
-      <p class="facts"><bdi>${plain(state.folder)}</bdi> · <a href=${`#/s/${id}`}>${t("timeline")}</a> ${live && html`· <span class=${`live ${live}`} role="status">${t(`live_${live}`)}</span>`}
+      <p class="facts"><bdi>${plain(state.folder)}</bdi> · <a href=${`#/s/${id}`}>${t("timeline")}</a> ${state.busy && html`· <span class="live running" role="status">${t("state_running")}</span>`}
+        ${live && live !== "live" && html`· <span class=${`live ${live}`} role="status">${t(`live_${live}`)}</span>`}
         ${state.cost_usd != null && html` · ${t("cost_so_far_of", { amount: usd(state.cost_usd) })}`}</p>
       ${state.notices.map((notice) => html`<p class="note">${plain(notice)}</p>`)}</section>
     <${Timeline} session=${{ key: id, blocks, children: [] }} version=${blocks.version} follows />
