@@ -66,7 +66,7 @@ def test_always_names_the_beginning_that_would_be_allowed(edit: Start) -> None:
     assert any("pytest" in name for name in always), options
 
 
-@pytest.mark.parametrize(("answer", "asks_again"), [("y", True), ("a", False), ("s", False)])
+@pytest.mark.parametrize(("answer", "asks_again"), [("y", True), ("a", False)])
 def test_an_answer_holds_as_long_as_it_says(edit: Start, text: str, answer: str, asks_again: bool) -> None:
     again = 'call: edit {"file_path": "a.txt", "old_string": "three", "new_string": "3"}\n---\ntext: Done.'
     editor = edit(f"{EDIT}\n---\n{again}", answers=answer)
@@ -76,6 +76,37 @@ def test_an_answer_holds_as_long_as_it_says(edit: Start, text: str, answer: str,
     assert len(editor.requests) == (2 if asks_again else 1)
     with open(text) as file:
         assert file.read() == "one\n2\n3\n"
+
+
+def test_each_kind_of_answer_is_there_once_and_always_holds_for_the_session_alone(edit: Start, text: str, place: Place) -> None:
+    """An editor may show the kind alone: the last of two would be taken for both."""
+
+    def always(request: Message) -> Message:
+        options = request["params"]["options"]
+        assert [option["kind"] for option in options] == ["allow_once", "allow_always", "reject_once"], options
+        chosen = next(option for option in reversed(options) if option["kind"] == "allow_always")
+        assert "this session" in chosen["name"]
+        return {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}
+
+    run = 'call: run_shell {"command": "pytest -q tests", "writes": true}\n---\ntext: Done.'
+    editor = edit(f"{EDIT}\n---\n{run}\n---\ntext: Kept.", answers=always)
+    session = editor.open()
+    assert editor.prompt(session) == "end_turn"
+    assert editor.prompt(session) == "end_turn"
+    assert len(editor.requests) == 2
+    assert "no approval is saved" in place.run("approvals").out
+    editor.prompt(session, "/approvals")
+    listed = "".join(update["content"]["text"] for update in editor.of("agent_message_chunk"))
+    id = next(line.split()[0] for line in listed.splitlines() if "edits" in line)
+    editor.prompt(session, f"/approvals keep {id}")
+    assert "edits" in place.run("approvals").out, "kept by words of its own"
+    assert place.run("approvals", "list", "--output-format", "json").json["approvals"][1:] == []
+
+
+def test_an_answer_that_was_not_offered_allows_nothing(edit: Start, text: str) -> None:
+    editor = edit(EDIT, answers="s")
+    assert editor.prompt(editor.open()) == "end_turn"
+    assert of_call(editor)["status"] == "failed"
 
 
 def test_a_refusal_is_told_and_the_run_goes_on(edit: Start, text: str) -> None:

@@ -27,12 +27,11 @@ from dragoman.words import say
 # SentText to the model: in English, whatever the program's language.
 CANNOT_ASK = "The user's editor cannot show questions. Ask in your answer instead, and end your turn there."
 NOT_NOW = "not_now"
-_OPTION_KINDS: dict[Meaning, OptionKind] = {
-    "allow": "allow_once",
-    "allow_session": "allow_always",
-    "allow_folder": "allow_always",
-    "deny": "reject_once",
-}
+_ONCE: dict[Meaning, OptionKind] = {"allow": "allow_once", "deny": "reject_once"}
+_ALWAYS = ("b", "a")
+"""The answers that one `allow_always` may stand for, the first that is there: what begins alike, or the same again, for this session. An
+editor may show no more of an option than its kind. So each kind is there once, and nothing that it says is kept for good, or covers more
+than the call that is shown: `/approvals keep` and `/sandbox write on` do that."""
 Before = Literal["y", "n", "e"]
 _BEFORE: dict[str, tuple[Before, OptionKind]] = {"y": ("y", "allow_always"), "n": ("n", "reject_always"), "e": ("e", "allow_once")}
 """Of what is asked before anything begins: the answer is remembered."""
@@ -73,8 +72,10 @@ class ClientQuestions:
     def _options(self, question: AskedQuestion) -> tuple[PermissionOption, ...]:
         """What needs words or an editor is not offered: a permission is answered by a choice alone."""
         if question.kind == "approval":
-            offered = [each for each in question.choices if each.meaning in _OPTION_KINDS]
-            return tuple(PermissionOption(each.key, each.label, _OPTION_KINDS[each.meaning]) for each in offered)
+            session = {each.key: each for each in question.choices if each.meaning == "allow_session"}
+            always = next((session[key] for key in _ALWAYS if key in session), None)
+            offered = [each for each in question.choices if each is always or each.meaning in _ONCE]
+            return tuple(PermissionOption(each.key, each.label, _ONCE.get(each.meaning, "allow_always")) for each in offered)
         known = [_BEFORE[each.key] for each in question.choices if each.key in _BEFORE]
         told = [PermissionOption(key, _before_words(key), kind) for key, kind in known]
         return (*told, PermissionOption(NOT_NOW, str(say("acp.not_now")), "reject_once"))

@@ -161,6 +161,11 @@ class Approvals:
         self._mode: Mode = mode
 
     @property
+    def session(self) -> str:
+        """The id of the session, where it is saved."""
+        return self._session
+
+    @property
     def has_person(self) -> bool:
         """Whether somebody can be asked."""
         return self.ask is not None and self.is_attended

@@ -16,7 +16,7 @@ from dragoman.base.places import Places
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.visible import escape_hidden
 from dragoman.conversation.actions import Action, Output, find_action, refuse_options
-from dragoman.policy.grants import Grants, SavedGrant
+from dragoman.policy.grants import OUTSIDE_KEY, Grants, SavedGrant
 from dragoman.policy.trust import judge_folder
 from dragoman.values.errors import InputError
 from dragoman.words import say
@@ -135,6 +135,8 @@ def for_conversation(setup: Setup, approvals: Approvals, words: Sequence[str]) -
     saved, session = _here(setup, grants)
     if not words:
         return "\n".join([*_conversation_lines(saved, session), *_rule_section(approvals.rules)])
+    if words[0] == "keep" and len(words) == 2:
+        return _keep_here(setup, approvals, find_approval(session, words[1]))
     if words[0] != "revoke" or len(words) != 2:
         raise InputError(say("approvals_slash_usage"))
     if words[1] == "all":
@@ -148,6 +150,17 @@ def _conversation_lines(saved: Sequence[Approval], session: Sequence[Approval]) 
         return [say("approvals_none_here")]
     lines = [line for row in session for line in (f"{row.id}  {row.words}", f"{'':8}  {say('approval_for_session')}")]
     return [*lines, *lines_of(saved), say("approvals_slash_legend")]
+
+
+def _keep_here(setup: Setup, approvals: Approvals, row: Approval) -> str:
+    """Keep for this folder what holds for this session. Raises InputError where it cannot be kept."""
+    grants = approvals.grants
+    if not grants.file or row.key.startswith(OUTSIDE_KEY):
+        raise InputError(say("approval_not_kept", words=row.words))
+    if reason := grants.add(row.key, saved=True, session=approvals.session):
+        raise InputError(say("approvals_not_saved", path=setup.places.grants_file, reason=reason))
+    grants.end(row.key)
+    return say("approval_kept", id=SavedGrant(grants.folder, row.key).id, words=row.words)
 
 
 def _revoke_here(setup: Setup, grants: Grants, saved: Sequence[Approval], session: Sequence[Approval]) -> str:

@@ -58,7 +58,8 @@ TEXTS = {
     "commands.more_approval": "plan: reading only; default: edits ask first, commands before they write; auto-edit: edits inside the "
     "workspace run; auto: commands run too, inside a sandbox alone",
     "commands.help_approvals": "what you allowed, and taking it back; /approvals list: in every folder",
-    "commands.more_approvals": "list what you allowed in this session and for this folder; /approvals revoke ID takes it back; "
+    "commands.more_approvals": "list what you allowed in this session and for this folder; /approvals keep ID keeps it for the folder; "
+    "/approvals revoke ID takes it back; "
     "/approvals list: in every folder",
     "commands.help_sandbox": "what holds commands; write on|off, port N, off, on",
     "commands.more_sandbox": "what holds commands; write on|off: write in the workspace without asking; port N [close]: open a port of a "

@@ -55,7 +55,8 @@ TEXTS = {
     "commands.more_approval": "plan：只读取；default：编辑先询问，命令在写入之前询问；auto-edit：工作区内的编辑直接运行；"
     "auto：命令也直接运行，但只在沙箱中",
     "commands.help_approvals": "查看并撤销已允许的操作；/approvals list 列出所有文件夹的",
-    "commands.more_approvals": "列出在本次会话和此文件夹中允许的内容；/approvals revoke ID 撤销；/approvals list：所有文件夹中的",
+    "commands.more_approvals": "列出在本次会话和此文件夹中允许的内容；/approvals keep ID 为此文件夹保存；"
+    "/approvals revoke ID 撤销；/approvals list：所有文件夹中的",
     "commands.help_sandbox": "命令受到什么限制；write on|off、port N、off、on",
     "commands.more_sandbox": "命令受到什么限制；write on|off：不经询问即可写入工作区；port N "
     "[close]：让浏览器能访问沙箱中服务器的端口；off、on：仅本次会话",
