@@ -16,6 +16,7 @@ from dragoman.policy.git_settings import read_settings
 from dragoman.words import say
 
 MAX_CONFIG_BYTES = 200_000
+_MAX_LINE_BYTES = 4096
 _GITLINK = b"\0\0\xe0\0"
 """The mode of a submodule, as the index has it. git looks into a submodule by that one's own configuration."""
 _HEAD = re.compile(rb"ref:\s*refs/[^\n]+\n?|[0-9a-f]{40}(?:[0-9a-f]{24})?\s*")
@@ -85,7 +86,7 @@ def find_pipe(tree: str) -> str:
 def _first_line(path: str) -> str:
     """Of a small file; empty where it cannot be read."""
     try:
-        return read_found(path, _MAX_NAME_BYTES, cut=True).decode("utf-8", "replace").partition("\n")[0].replace("\0", "")
+        return read_found(path, _MAX_LINE_BYTES, cut=True).decode("utf-8", "replace").partition("\n")[0].replace("\0", "")
     except OSError:
         return ""
 
