@@ -157,7 +157,7 @@ def test_another_version_does_not_resume_unasked(place: Place, serve: Callable[.
     lock = fleet_files(place) / "lock.json"
     lock.write_text(json.dumps(json.loads(lock.read_text()) | {"version": "0.0.1"}))
     place.run("fleet", "resume", "tasks").complaint(42, "0.0.1", "--force")
-    assert place.run("fleet", "resume", "tasks", "--force").code == 0
+    assert place.run("fleet", "resume", "tasks", "--force", "--take-over").code == 0
 
 
 def test_a_fleet_has_one_supervisor(place: Place, serve: Callable[..., Service]) -> None:

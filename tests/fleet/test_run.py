@@ -37,7 +37,7 @@ def test_a_fleet_that_lies_in_its_own_workspace_is_no_part_of_it(place: Place, s
     serve(answer_by_task)
     (place.work / "fleet").mkdir()
     (place.work / "fleet" / "code.py").write_text("")
-    check = "test -e fleet/code.py && test -e tasks.jsonl && ! test -e fleet/tasks"
+    check = "test -e fleet/code.py && ! test -e tasks.jsonl && ! test -e fleet/tasks"
     write_tasks(place, [task("one", workspace=".", check=check), task("two", workspace=".", check=check)])
     assert run_fleet(place, "--workers", "1").code == 0, results(place)
     copy = place.home / "copy"

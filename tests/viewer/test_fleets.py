@@ -89,3 +89,23 @@ def test_what_is_no_fleet_is_none_and_what_runs_is_seen(tmp_path: Path) -> None:
     assert (len(grid["tasks"]), grid["whole"]) == (20, 5000), "as much as a page can show"
     (tmp_path / "fleet" / "link").symlink_to(base)
     assert [each["name"] for each in list_fleets(str(tmp_path))] == ["night"]
+
+
+@pytest.mark.parametrize("planted", ["fleet", "fleet/brought", "fleet/brought/tasks"])
+def test_a_link_leads_to_no_fleet_outside_of_the_folder(tmp_path: Path, planted: str) -> None:
+    outside = tmp_path / "outside"
+    for folder in (outside / "brought" / "tasks" / "one" / "1", outside / "tasks" / "one" / "1", outside / "one" / "1"):
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text('{"task": "one", "outcome": "passed", "reason": "seen"}')
+    for folder in (outside / "brought", outside):
+        (folder / "lock.json").write_text('{"id": "0", "tasks": 1, "attempts": 1}')
+        (folder / "tasks.jsonl").write_text('{"id": "one", "prompt": "p"}\n')
+    work = tmp_path / "work"
+    if planted == "fleet/brought/tasks":
+        (work / "fleet" / "brought").mkdir(parents=True)
+        for name in ("lock.json", "tasks.jsonl"):
+            (work / "fleet" / "brought" / name).write_text((outside / name).read_text())
+    (work / planted).parent.mkdir(parents=True, exist_ok=True)
+    (work / planted).symlink_to(outside)
+    assert "seen" not in json.dumps(fleet_grid(str(work), "brought"))
+    assert list_fleets(str(work)) == [] or planted == "fleet/brought/tasks"

@@ -99,6 +99,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("attempt", ("--attempt",), "value", commands=("fleet",)),
     Option("epoch", ("--epoch",), "value", commands=("fleet",)),
     Option("scratch", ("--scratch",), "value", commands=("fleet",)),
+    Option("hide", ("--hide",), "many", commands=("fleet",)),
+    Option("take_over", ("--take-over",), commands=("fleet",)),
     Option("help", ("-h", "--help")),
     Option("version", ("-V", "--version")),
 )

@@ -96,6 +96,8 @@ class Options(msgspec.Struct, frozen=True):
     cpus: float | None = None
     memory_mb: int | None = None
     failed: bool = False
+    take_over: bool = False
+    hide: tuple[str, ...] = ()
     sign_in: bool = False
     """Of `acp`: store a key in the terminal, as the editor was told to."""
     talk: bool = False

@@ -65,10 +65,11 @@ class Directory:
         """The status of the directory itself."""
         return os.stat(self.path if self._descriptor is None else self._descriptor)
 
-    def open_or_create(self, name: str, mode: int) -> int:
-        """Open a regular file to read and write, and make it if it is missing."""
+    def open_or_create(self, name: str, mode: int, *, append: bool = False) -> int:
+        """Open a regular file to read and write, and make it if it is missing. `append`: every write goes to its end."""
         where, keywords = self._at(name)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | _NOFOLLOW | _NEVER_WAIT
+        flags |= os.O_APPEND if append else 0
         descriptor = os.open(where, flags, mode, **keywords)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             _close(descriptor)
@@ -90,6 +91,13 @@ class Directory:
             os.link(os.path.join(self.path, old), os.path.join(self.path, new), follow_symlinks=False)
         else:
             os.link(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
+
+    def link_to(self, name: str, other: Directory, new: str) -> None:
+        """The same under a name in another directory."""
+        if self._descriptor is None or other._descriptor is None:
+            os.link(os.path.join(self.path, name), os.path.join(other.path, new), follow_symlinks=False)
+        else:
+            os.link(name, new, src_dir_fd=self._descriptor, dst_dir_fd=other._descriptor, follow_symlinks=False)
 
     def replace(self, old: str, new: str) -> None:
         if self._descriptor is None:

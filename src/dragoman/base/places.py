@@ -49,6 +49,11 @@ class Places(NamedTuple):
         return os.path.join(self.data, "commands.jsonl")
 
     @property
+    def fleets_file(self) -> str:
+        """Fleets that the user has started here, or agreed to, with the hash of what each was started with."""
+        return os.path.join(self.data, "fleets.jsonl")
+
+    @property
     def server_lists(self) -> str:
         """What MCP servers offer, one file for each."""
         return os.path.join(self.cache, "mcp")
@@ -61,7 +66,7 @@ class Places(NamedTuple):
     @property
     def decision_files(self) -> tuple[str, ...]:
         """What the user has said yes and no to."""
-        return self.grants_file, self.trust_file, self.hooks_file, self.servers_file, self.commands_file
+        return self.grants_file, self.trust_file, self.hooks_file, self.servers_file, self.commands_file, self.fleets_file
 
     @property
     def keys_file(self) -> str:

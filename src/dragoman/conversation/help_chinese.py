@@ -261,9 +261,11 @@ fleet/NAME 中：任务的字段和各个文件见 docs/operate/fleet.md。
       --template FILE      一个提示，或 JSON 形式的任务，其中 {{字段}} 代表该行的字段
       --failed             用于 retry：所有未通过的
       --atif               用于 export：同时为每个会话写出轨迹
+      --take-over          接着运行不是在这里启动、或之后被改动的任务组：先显示它会用什么设置运行
       --force              继续由另一个 Dragoman 版本开始的任务组
       --attempt N, --epoch E, --out DIR, --scratch DIR
                            用于 work：第几次尝试、它的第几次启动、结果放在哪里、副本建在哪里
+      --hide PATH          用于 work：任务的命令和工具不能读取它；可以写多次
   -C, --directory DIR      路径相对于 DIR，fleet/ 也在那里
       --config FILE        用 FILE 代替您的 config.toml
       --output-format, --lang en|zh, --no-color, --debug

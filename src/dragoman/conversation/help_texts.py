@@ -373,10 +373,12 @@ of a task and the files.
       --template FILE      a prompt, or a task as JSON, in which {{field}} stands for a field of the line
       --failed             for retry: everything that did not pass
       --atif               for export: a trajectory for each session too
+      --take-over          resume or retry what was not started here, or was changed since: what it runs with is shown
       --force              resume what another version of Dragoman has begun
       --attempt N, --epoch E, --out DIR, --scratch DIR
                            for work: which attempt, its how manieth start, where the result goes, and
                            where the copy is made
+      --hide PATH          for work: the task's commands and tools cannot read it; can be given several times
   -C, --directory DIR      paths are relative to DIR, and fleet/ lies there
       --config FILE        use FILE instead of your config.toml
       --output-format, --lang en|zh, --no-color, --debug

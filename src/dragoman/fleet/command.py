@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from functools import partial
 
 import msgspec
 
@@ -21,12 +22,13 @@ from dragoman.fleet.journal import BudgetSet, FleetJournal, Reopened, last_budge
 from dragoman.fleet.limiter import LocalLimiter
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterServer
 from dragoman.fleet.needs import Needs
+from dragoman.fleet.ownership import remember_fleet, require_own
 from dragoman.fleet.pages import diff, export, folder_of_fleet, show, status
 from dragoman.fleet.placement import LocalPool, Placement
 from dragoman.fleet.report import write_results
 from dragoman.fleet.supervisor import FleetSupervisor
 from dragoman.fleet.table import onlooker_for
-from dragoman.fleet.task import TaskTemplate, read_tasks, require_workspace
+from dragoman.fleet.task import MOST_TASK_BYTES, TaskTemplate, read_tasks
 from dragoman.policy.sandbox.cache_removal import remove_tree
 from dragoman.values.errors import Cancelled, DragomanError, InputError
 from dragoman.words import say
@@ -65,6 +67,7 @@ def start(options: Options) -> int:
     if len(options.words) != 2:
         raise InputError(say("fleet.run_usage"))
     source, directory = options.words[1], os.path.abspath(options.directory or ".")
+    path = "" if source == "-" else os.path.join(directory, os.path.expanduser(source))
     template = TaskTemplate(read_found_text(options.template, MOST_TEMPLATE_BYTES)) if options.template else None
     name = options.name or ("tasks" if source == "-" else os.path.splitext(os.path.basename(source.rstrip("/")))[0])
     fleet_id = new_fleet_id()
@@ -80,31 +83,49 @@ def start(options: Options) -> int:
         trust=options.trust,
         config=os.path.join(directory, os.path.expanduser(options.config)) if options.config else "",
         scratch=scratch_of(fleet_id),
+        hidden=tuple(os.path.realpath(each) for each in (path or "/dev/stdin", options.template) if each and _is_kept(each)),
     )
+    folder = fleet_folder(name, directory)
     needs = Needs(options, directory)
 
     def check() -> None:
         make_scratch(settings.scratch)
         needs.check_machine(settings.scratch, directory)
 
-    path = "" if source == "-" else os.path.join(directory, os.path.expanduser(source))
+    def remember(lock: Lock, sha256: str) -> None:
+        remember_fleet(lock, sha256, folder)
+
     try:
         if path and is_harbor_folder(path):
-            fleet = make_fleet(fleet_folder(name, directory), read_harbor_tasks(path, needs.check), settings, check)
+            fleet = make_fleet(folder, read_harbor_tasks(path, needs.check), settings, check, remember)
         else:
             with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as lines:
-                tasks = read_tasks(lines, os.path.dirname(path) or directory, template, needs.check)
-                fleet = make_fleet(fleet_folder(name, directory), tasks, settings, check)
+                whole = iter(partial(lines.readline, MOST_TASK_BYTES + 1), b"")
+                tasks = read_tasks(whole, os.path.dirname(path) or directory, template, needs.check)
+                fleet = make_fleet(folder, tasks, settings, check, remember)
     except BaseException:
         with suppress(OSError):
             os.rmdir(settings.scratch)
         raise
+    _show_hosts(needs)
     return supervise(fleet, options, is_new=True)
+
+
+def _is_kept(path: str) -> bool:
+    """Whether what the tasks are read from is still there when they run, which a pipe is not."""
+    return os.path.isfile(path) or os.path.isdir(path)
+
+
+def _show_hosts(needs: Needs) -> None:
+    """Say which hosts the commands of tasks may reach, before any runs."""
+    if needs.asked.hosts_line:
+        print(needs.asked.hosts_line, flush=True)
 
 
 def resume(options: Options) -> int:
     """`fleet resume NAME`: go on with what is not done."""
     fleet = open_fleet(folder_of_fleet(options), any_version=options.force)
+    require_own(fleet, options)
     _require_needs(fleet, options)
     return supervise(fleet, options)
 
@@ -116,6 +137,7 @@ def retry(options: Options) -> int:
         raise InputError(say("fleet.retry_what", name=options.words[1]))
     if missing := ids - {task.id for task in fleet.tasks()}:
         raise InputError(say("fleet.no_such_task", id=sorted(missing)[0]))
+    require_own(fleet, options)
     again = list(_named_again(fleet, ids))
     _require_needs(fleet, options, {number for number, _ in again})
     journal = FleetJournal(fleet.folder)
@@ -147,13 +169,13 @@ def _require_needs(fleet: Fleet, options: Options, runs_again: Collection[int] =
             continue
         is_needed = True
         try:
-            require_workspace(task)
             needs.check(task)
         except DragomanError as error:
             raise InputError(say("fleet.bad_task", id=one_line(task.id, 60), reason=error)) from error
     if is_needed:
         make_scratch(lock.scratch)
         needs.check_machine(lock.scratch, fleet.folder)
+        _show_hosts(needs)
 
 
 def supervise(fleet: Fleet, options: Options, *, is_new: bool = False) -> int:
@@ -172,7 +194,8 @@ def supervise(fleet: Fleet, options: Options, *, is_new: bool = False) -> int:
 
 def _placement(options: Options, fleet: Fleet, env: Mapping[str, str], limiter: LocalLimiter) -> Placement:
     """Where the workers of a fleet run. Raises InputError for a place that there is not."""
-    flags = [*fleet.lock.flags(), *(["--lang", options.lang] if options.lang else [])]  # results say why in the language of this start
+    flags = [*fleet.lock.flags(), "--hide", os.path.dirname(fleet.folder)]
+    flags += ["--lang", options.lang] if options.lang else []  # results say why in the language of this start
     if options.on == "ray" or options.on.startswith("ray://"):
         from dragoman.fleet.ray_placement import RayPlacement, WorkerResources
 

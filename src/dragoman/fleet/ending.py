@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 
+from dragoman.fleet import files
+
 GRACE_S = 5.0
 """Between TERM and KILL."""
 HANGING_S = 2.0
@@ -72,7 +74,7 @@ class Watchdog:
         """So much time from now on; None: any. `is_waiting`: for the service's limits, which no time is counted for."""
         with self._lock:
             self._until_s = None if left_s is None else time.monotonic() + left_s
-            _tell(self._path, _WAITS if is_waiting else b"" if self._until_s is None else b"%.3f" % self._until_s)
+            files.rewrite(self._path, _WAITS if is_waiting else b"" if self._until_s is None else b"%.3f" % self._until_s)
             if self._thread is None and left_s is not None:
                 self._thread = threading.Thread(target=self._watch, daemon=True)
                 self._thread.start()
@@ -102,18 +104,9 @@ def is_waiting(folder: str) -> bool:
 
 def _told(folder: str) -> bytes:
     try:
-        with open(os.path.join(folder, DEADLINE_FILE), "rb") as file:
-            return file.read(64)
+        return files.read_file(os.path.join(folder, DEADLINE_FILE), 64)
     except OSError:
         return b""
-
-
-def _tell(path: str, told: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, told)
-    finally:
-        os.close(descriptor)
 
 
 def _below() -> list[int]:

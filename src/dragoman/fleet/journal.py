@@ -5,69 +5,81 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from dragoman.base.beneath import open_directory
 from dragoman.base.lock import Locked, lock, lock_with_others
 from dragoman.base.private import sync_file, write_whole
+from dragoman.fleet import files
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
 JOURNAL_FILE = "journal.jsonl"
+MOST_LINE_BYTES = 100_000
+MOST_EPOCHS = 60_000
+
+Number = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+Epoch = Annotated[int, Meta(ge=1, le=MOST_EPOCHS)]
+Dollars = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class EpochStarted(msgspec.Struct, frozen=True, tag="start", tag_field="e"):
     """Written before a worker is started."""
 
-    task: int
+    task: Number
     """The number of the task in the fleet, from 0."""
-    attempt: int
-    epoch: int
+    attempt: Number
+    epoch: Epoch
     at_ms: int = 0
 
 
 class EpochEnded(msgspec.Struct, frozen=True, tag="end", tag_field="e", omit_defaults=True):
     """Written after a worker's end, and after its result was accepted, if it was."""
 
-    task: int
-    attempt: int
-    epoch: int
+    task: Number
+    attempt: Number
+    epoch: Epoch
     outcome: str
     is_accepted: bool = False
     failure: str = ""
     """Class of the error and hash of the request, where it counts as a failure: three equal ones are enough."""
-    usd: float | None = 0.0
+    usd: Dollars | None = 0.0
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="again", tag_field="e"):
     """Written when an accepted result is set aside, because the user wants the attempt again."""
 
-    task: int
-    attempt: int
+    task: Number
+    attempt: Number
 
 
 class BudgetSet(msgspec.Struct, frozen=True, tag="budget", tag_field="e"):
     """Written when the user names what the fleet may cost: that holds until another one is named, also after a crash."""
 
-    usd: float
+    usd: Dollars
 
 
 Line = EpochStarted | EpochEnded | Reopened | BudgetSet
-_decoder = msgspec.json.Decoder(Line)
 
 
 def replay(folder: str) -> Iterator[Line]:
-    """Every whole line. A last one that was cut off was never acted upon."""
+    """Every whole line. A last one that was cut off was never acted upon. Raises InputError where the journal cannot be one."""
+    path = os.path.join(folder, JOURNAL_FILE)
     try:
-        with open(os.path.join(folder, JOURNAL_FILE), "rb") as file:
-            for line in file:
+        with files.open_file(path) as file:
+            for line in files.lines_of(file, MOST_LINE_BYTES):
                 if line.endswith(b"\n"):
                     try:
-                        yield _decoder.decode(line)
+                        yield files.decode(line, Line)
                     except msgspec.MsgspecError:
                         continue  # cut off by a crash, and gone on behind
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise InputError(say("fleet.lock_unreadable", path=path, reason=error.strerror or error)) from error
 
 
 def last_budget(folder: str) -> float | None:
@@ -79,7 +91,8 @@ def last_budget(folder: str) -> float | None:
 def has_supervisor(folder: str) -> bool:
     """Whether some process carries out the fleet at this moment."""
     try:
-        journal = os.open(os.path.join(folder, JOURNAL_FILE), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open_directory(folder) as directory:
+            journal = directory.open_for_reading(JOURNAL_FILE)
     except OSError:
         return False
     try:
@@ -97,9 +110,12 @@ class FleetJournal:
     """The journal of a fleet, held by one supervisor at a time. Lines that come together are synced together."""
 
     def __init__(self, folder: str) -> None:
-        """Raises InputError where another supervisor holds it."""
+        """Raises InputError where another supervisor holds it, or where it is no file."""
         path = os.path.join(folder, JOURNAL_FILE)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            self._file = files.open_to_append(path)
+        except OSError as error:
+            raise InputError(say("fleet.lock_unreadable", path=path, reason=error.strerror or error)) from error
         try:
             lock(self._file)
         except Locked as error:

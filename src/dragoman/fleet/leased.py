@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.context.tokens import estimate_tokens
+from dragoman.fleet import files
 from dragoman.fleet.limiter import Ask, FleetLimiter, HolderSpending, Known, Lease, RefusalNews, SpendingNews
 from dragoman.fleet.result import SPENT_FILE, AttemptSpending
 from dragoman.loop.charging import price_of
@@ -168,12 +169,7 @@ class AttemptMeter:
             step=self.spent.step + 1,
         )
         self._spending = HolderSpending(known_usd, in_flight_usd, self.spent.step)
-        line = msgspec.json.encode(self.spent) + b"\n"
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        files.append(self._path, msgspec.json.encode(self.spent) + b"\n")
         if self._limiter is not None:
             self._limiter.spent(SpendingNews(self._holder, self._spending))
 

@@ -12,7 +12,8 @@ from dragoman.app.settings import sandboxing_of
 from dragoman.app.setup import Setup, catalog_of, is_from_package, set_up
 from dragoman.app.trust import find_trust
 from dragoman.base.text import closest
-from dragoman.fleet.task import GitSource, Task
+from dragoman.fleet.ownership import AskedFor
+from dragoman.fleet.task import GitSource, Task, require_workspace
 from dragoman.fleet.workspace import find_repository
 from dragoman.loop.commands import CommandStarter
 from dragoman.policy.approvals import require_sandbox
@@ -37,9 +38,12 @@ class Needs:
         self._default = ""
         self._found = set[str]()
         self._modes = set[str]()
+        self.asked = AskedFor()
 
     def check(self, task: Task) -> None:
         """Raises DragomanError where something that this task needs is not there."""
+        require_workspace(task)
+        self.asked.add(task)
         self._modes.add(task.approval or self._options.approval or "auto")
         model = task.model or self._default_model()
         if model not in self._found:

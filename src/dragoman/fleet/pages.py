@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,15 @@ from dragoman.app.options import Options
 from dragoman.app.printing import print_out
 from dragoman.app.setup import catalog_of, set_up
 from dragoman.base import jsontext
-from dragoman.base.atomic import replace_file, write_aside
-from dragoman.base.private import make_directory, write_whole
+from dragoman.base.private import write_whole
 from dragoman.base.text import one_line, strip_controls
 from dragoman.base.wrapping import columns_of, lay_out
+from dragoman.fleet import files
 from dragoman.fleet.figures import cost_text, duration, outcome_word
 from dragoman.fleet.folder import FLEETS, LOCK_FILE, Fleet, fleet_folder, open_fleet
 from dragoman.fleet.journal import has_supervisor, last_budget
 from dragoman.fleet.limiter import is_used_up
+from dragoman.fleet.ownership import owner_of, require_own
 from dragoman.fleet.report import AttemptRow, rows, summary_lines, sums, write_results
 from dragoman.fleet.task import folder_of
 from dragoman.sessions.last_run import is_held, run_facts, trouble_words
@@ -38,7 +40,7 @@ def folder_of_fleet(options: Options, place: int = 1) -> str:
     """The folder of the fleet that a word names. Raises InputError where none does."""
     if len(options.words) <= place:
         raise InputError(say("fleet.name_missing", action=options.words[0]))
-    return fleet_folder(options.words[place], os.path.abspath(options.directory or "."))
+    return fleet_folder(options.words[place], options.directory or ".")
 
 
 def status(options: Options) -> int:
@@ -48,9 +50,9 @@ def status(options: Options) -> int:
         return print_out("".join(f"{line}\n" for line in _all_fleets(directory)))
     fleet = open_fleet(folder_of_fleet(options))
     is_under_way = has_supervisor(fleet.folder)
-    total, budget_usd = sums(fleet, is_under_way=is_under_way), last_budget(fleet.folder)
+    total, budget_usd, owner = sums(fleet, is_under_way=is_under_way), last_budget(fleet.folder), owner_of(fleet)
     if options.output_format == "json":
-        data = {"name": fleet.name, "attempts": total.attempts, "outcomes": dict(total.outcomes)}
+        data = {"name": fleet.name, "attempts": total.attempts, "outcomes": dict(total.outcomes), "is_own": owner == "own"}
         data |= {"cost_usd": total.usd, "lost_usd": total.lost_usd, "estimated_usd": total.estimated_usd}
         data |= {"is_cost_least": total.is_cost_least, "budget_usd": budget_usd, "is_budget_spent": is_used_up(budget_usd, total.usd)}
         data |= {"requests": total.requests, "seconds": total.seconds}
@@ -58,6 +60,8 @@ def status(options: Options) -> int:
     found = rows(fleet, is_under_way=is_under_way)
     lines = [_row_line(fleet, row) for row in found if row.state not in ("passed", "cancelled", "waiting")]
     lines += summary_lines(fleet, total)
+    if owner != "own":
+        lines.append(say("fleet.figures_of_other"))
     if total.outcomes["cancelled"]:
         key = "fleet.stopped_by_budget" if is_used_up(budget_usd, total.usd) else "fleet.stopped"
         lines.append(say(key, name=fleet.name))
@@ -65,15 +69,17 @@ def status(options: Options) -> int:
 
 
 def _all_fleets(directory: str) -> list[str]:
-    try:
-        names = sorted(os.listdir(os.path.join(directory, FLEETS)))
-    except FileNotFoundError:
-        names = list[str]()
-    found = [name for name in names if os.path.isfile(os.path.join(directory, FLEETS, name, LOCK_FILE))]
-    if not found:
-        return [say("fleet.no_fleets", path=os.path.join(directory, FLEETS))]
-    fleets = [open_fleet(os.path.join(directory, FLEETS, name)) for name in found]
-    return [f"{each.name}: {summary_lines(each, sums(each, is_under_way=has_supervisor(each.folder)))[0]}" for each in fleets]
+    """A line for each fleet; of one that cannot be read, why."""
+    folder, lines = os.path.join(os.path.realpath(directory), FLEETS), list[str]()
+    for name in sorted(each.name for each in files.list_folder(folder) if each.is_folder):
+        if not files.is_there(os.path.join(folder, name, LOCK_FILE)):
+            continue
+        try:
+            fleet = open_fleet(fleet_folder(name, directory))
+            lines.append(f"{fleet.name}: {summary_lines(fleet, sums(fleet, is_under_way=has_supervisor(fleet.folder)))[0]}")
+        except DragomanError as error:
+            lines.append(f"{one_line(name, 80)}: {one_line(str(error), 300)}")
+    return lines or [say("fleet.no_fleets", path=one_line(folder))]
 
 
 def _row_line(fleet: Fleet, row: AttemptRow) -> str:
@@ -98,7 +104,7 @@ def show(options: Options) -> int:
     if options.output_format == "json":
         fields = [{"outcome": row.state, **row.as_json, "run": runs.facts(row.result.session_id)} for row in found]
         data = [msgspec.to_builtins(row.result, enc_hook=str) | more for row, more in zip(found, fields, strict=True)]
-        return print_out(jsontext.dumps(data) + "\n")
+        return print_out(_visible_json(data) + "\n")
     return print_out("\n".join(line for row in found for line in _shown(fleet, row, runs)) + "\n")
 
 
@@ -121,6 +127,14 @@ class _SessionRuns:
         return next((each for each in self._store.list() if each.session_id == session_id), None) if session_id else None
 
 
+def _visible_json(data: object) -> str:
+    """JSON in which whatever a terminal acts on, or does not show, is escaped."""
+    text = jsontext.dumps(data)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
 def _shown(fleet: Fleet, row: AttemptRow, runs: _SessionRuns) -> list[str]:
     result = row.result
     used = say(
@@ -133,14 +147,14 @@ def _shown(fleet: Fleet, row: AttemptRow, runs: _SessionRuns) -> list[str]:
         starts=row.epochs,
     )
     lines = [
-        f"{result.task} #{result.attempt}: {outcome_word(row.state)}",
+        f"{one_line(result.task, 200)} #{result.attempt}: {outcome_word(row.state)}",
         *([one_line(result.reason)] if result.reason else []),
         str(used),
     ]
     if result.session_id:
-        lines.append(say("fleet.show_session", session=result.session_id, model=result.model))
-        lines += filter(None, [runs.words(result.session_id)])
-    lines.append(os.path.join(fleet.folder, "tasks", folder_of(result.task), str(result.attempt)))
+        lines.append(say("fleet.show_session", session=one_line(result.session_id, 80), model=one_line(result.model, 200)))
+        lines += map(one_line, filter(None, [runs.words(result.session_id)]))
+    lines.append(one_line(os.path.join(fleet.folder, "tasks", folder_of(result.task), str(result.attempt))))
     for title, text in (
         (say("fleet.show_answer"), result.answer),
         (say("fleet.show_check", code=result.check.exit_code), result.check.output) if result.check is not None else ("", ""),
@@ -173,8 +187,9 @@ def export(options: Options) -> int:
     fleet = open_fleet(folder_of_fleet(options))
     write_results(fleet)
     count = _write_predictions(fleet)
-    written = [say("fleet.exported", path=os.path.join(fleet.folder, PREDICTIONS_FILE), count=count)]
+    written = [say("fleet.exported", path=one_line(os.path.join(fleet.folder, PREDICTIONS_FILE)), count=count)]
     if options.form == "atif":
+        require_own(fleet, options)  # it copies sessions of the user's into the folder
         written += _write_trajectories(fleet, options)
     return print_out("".join(f"{line}\n" for line in written))
 
@@ -182,7 +197,7 @@ def export(options: Options) -> int:
 def _write_predictions(fleet: Fleet) -> int:
     """In SWE-bench's form: what the first attempt at each task has changed."""
     count = 0
-    with write_aside(os.path.join(fleet.folder, PREDICTIONS_FILE)) as descriptor:
+    with files.write_aside(os.path.join(fleet.folder, PREDICTIONS_FILE)) as descriptor:
         write_whole(descriptor, b"[")
         for task in fleet.tasks():
             result = fleet.result(task, 1)
@@ -206,7 +221,7 @@ def _write_trajectories(fleet: Fleet, options: Options) -> list[str]:
     store, catalog, folder = FileStore(setup.places.sessions), catalog_of(setup), os.path.join(fleet.folder, "atif")
     listed = store.list()
     paths = {each.session_id: each.path for each in listed}
-    make_directory(folder)
+    files.make_folder(folder)
     count, problems = 0, list[str]()
     for row in rows(fleet):
         result = row.result
@@ -221,8 +236,9 @@ def _write_trajectories(fleet: Fleet, options: Options) -> list[str]:
                 called=lambda caller: [store.read(each.path).entries for each in reversed(listed) if each.parent == caller],
             )
         except (DragomanError, OSError) as error:
-            problems.append(f"{one_line(result.task, 60)} #{result.attempt}: {error}")
+            problems.append(f"{one_line(result.task, 60)} #{result.attempt}: {one_line(str(error), 300)}")
             continue
-        replace_file(os.path.join(folder, f"{folder_of(result.task)}-{result.attempt}.json"), jsontext.dumps(data).encode() + b"\n")
+        with files.write_aside(os.path.join(folder, f"{folder_of(result.task)}-{result.attempt}.json")) as descriptor:
+            write_whole(descriptor, jsontext.dumps(data).encode() + b"\n")
         count += 1
-    return [*problems, say("fleet.exported", path=folder, count=count)]
+    return [*problems, say("fleet.exported", path=one_line(folder), count=count)]

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from dragoman.base.processes import COOKIE, end_processes, kill_group
+from dragoman.fleet import files
 from dragoman.fleet.ending import GRACE_S, HANGING_S, is_overdue, is_waiting
 from dragoman.fleet.result import RESULT_FILE, TASK_FILE
 from dragoman.fleet.task import Task
@@ -52,7 +53,7 @@ class AttemptOrder(msgspec.Struct, frozen=True):
     @property
     def has_result(self) -> bool:
         """Whether the worker left one."""
-        return os.path.lexists(os.path.join(self.out, RESULT_FILE))
+        return files.is_there(os.path.join(self.out, RESULT_FILE))
 
     @property
     def most_s(self) -> float:
@@ -158,7 +159,7 @@ class LocalPool:
 
     def _start(self, order: AttemptOrder, cookie: str) -> subprocess.Popen[bytes]:
         env = {**self._env, COOKIE: f"{self._env.get(COOKIE, '')} {cookie}".strip()}
-        log = os.open(os.path.join(order.out, LOG_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        log = files.open_to_append(os.path.join(order.out, LOG_FILE))
         try:
             return subprocess.Popen(
                 [*self._program, *work_command(order, self._flags)],

@@ -28,6 +28,8 @@ from dragoman.fleet.task import ARCHIVES, Task
 from dragoman.policy.sandbox.cache_removal import remove_tree
 
 SESSION_FILE = "session.jsonl"
+ORDERS = "orders"
+"""The tasks under way on a node, apart from the copies that their commands see."""
 MOST_FILE_BYTES = 64_000_000
 MOST_LOG_BYTES = 64_000
 TELL_S = 0.5
@@ -88,11 +90,13 @@ async def _carry_out(order: RayOrder, tree: list[Any], limiter: Any) -> dict[str
     task = order.task
     if tree:
         task = msgspec.structs.replace(task, workspace=await asyncio.to_thread(_unpacked, home, order.tree, tree[0]))
-    folder = tempfile.mkdtemp(prefix="a-", dir=home)
+    orders = os.path.join(home, ORDERS)
+    make_directory(orders)
+    folder = tempfile.mkdtemp(prefix="a-", dir=orders)
     out = os.path.join(folder, "out")
     os.mkdir(out, 0o700)
     _write(os.path.join(folder, TASK_FILE), msgspec.json.encode(task))
-    flags = [*order.flags, "--scratch", os.path.join(home, "work")]
+    flags = [*order.flags, "--scratch", os.path.join(home, "work"), "--hide", orders]
     if order.config:
         _write(os.path.join(folder, "config.toml"), order.config.encode())
         flags += ["--config", os.path.join(folder, "config.toml")]
@@ -110,7 +114,7 @@ async def _carry_out(order: RayOrder, tree: list[Any], limiter: Any) -> dict[str
         await server.aclose()
         with suppress(Exception):
             relay.tell()
-        remove_tree(home, os.path.basename(folder))
+        remove_tree(orders, os.path.basename(folder))
 
 
 def _unpacked(home: str, name: str, ref: Any) -> str:

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import __version__
-from dragoman.base.atomic import write_aside
 from dragoman.base.found_files import read_found, read_found_text
 from dragoman.base.private import write_whole
 from dragoman.base.text import one_line
+from dragoman.fleet import files
 from dragoman.fleet.ending import GRACE_S, HANGING_S
 from dragoman.fleet.folder import Fleet
 from dragoman.fleet.limiter import HolderSpending, LocalLimiter
@@ -33,7 +33,7 @@ from dragoman.fleet.placement import AttemptOrder, WorkerEnd
 from dragoman.fleet.ray_node import RayOrder, SharedLimiter, carry_out, clean_up, node_facts
 from dragoman.fleet.ray_tree import digest_of, pack_tree
 from dragoman.fleet.result import RESULT_FILE, SPENT_FILE, AttemptResult, AttemptSpending, read_spent, write_result
-from dragoman.fleet.task import GitSource, Task
+from dragoman.fleet.task import GitSource, Task, require_workspace, secret_stores
 from dragoman.fleet.workspace import fetch_revision
 from dragoman.values.errors import InputError
 from dragoman.words import say
@@ -233,7 +233,7 @@ class RayPlacement:
             return
         with suppress(msgspec.MsgspecError, OSError):
             if msgspec.json.decode(line, type=AttemptSpending) != read_spent(out):
-                _append(os.path.join(out, SPENT_FILE), line + b"\n")
+                files.append(os.path.join(out, SPENT_FILE), line + b"\n")
 
     # --- attempts
 
@@ -297,6 +297,8 @@ class RayPlacement:
 
     async def _tree_of(self, task: Task) -> _Tree | None:
         """The task's workspace in the object store, put there once for all tasks that have the same. None: the node gets it by itself."""
+        require_workspace(task)
+        left_out = (*secret_stores(), *self._fleet.lock.hidden)
         match task.workspace:
             case None:
                 return None
@@ -308,7 +310,7 @@ class RayPlacement:
                     lambda: pack_tree(fetch_revision(source, os.path.join(self._fleet.lock.scratch, "sources"))),
                 )
             case str() as path:
-                name, make = path, lambda: pack_tree(path) if os.path.isdir(path) else read_found(path, MOST_ARCHIVE_BYTES)
+                name, make = path, lambda: pack_tree(path, left_out) if os.path.isdir(path) else read_found(path, MOST_ARCHIVE_BYTES)
         async with self._packing:
             if (found := self._trees.get(name)) is None:
                 data = await asyncio.to_thread(make)
@@ -367,10 +369,7 @@ def _keep(order: AttemptOrder, left: dict[str, bytes]) -> None:
     """Write what came back into the folder of the epoch. The result's identity is that of the order: its worker knew another workspace."""
     for name, data in left.items():
         if name != RESULT_FILE and name == os.path.basename(name):
-            path = os.path.join(order.out, name)
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-            with write_aside(path, over=False) as descriptor:
+            with files.write_aside(os.path.join(order.out, name)) as descriptor:
                 write_whole(descriptor, data)
     with suppress(msgspec.MsgspecError):
         result = msgspec.json.decode(left.get(RESULT_FILE, b""), type=AttemptResult)
@@ -383,11 +382,3 @@ def _refuse(order: AttemptOrder, error: InputError) -> None:
     task, name = order.task, type(error).__name__
     identity = {"task": task.id, "task_hash": task.hash, "attempt": order.attempt, "epoch": order.epoch}
     write_result(order.out, AttemptResult(**identity, outcome="refused input", reason=str(error), error_type=name, model=task.model))
-
-
-def _append(path: str, line: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, line)
-    finally:
-        os.close(descriptor)

@@ -7,11 +7,13 @@ import io
 import os
 import stat
 import tarfile
+from collections.abc import Sequence
 from typing import IO
 
 from dragoman.base.beneath import open_directory
 from dragoman.base.private import write_whole
 from dragoman.fleet.folder import is_fleet
+from dragoman.fleet.workspace import paths_within
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
@@ -21,13 +23,14 @@ _DEEPEST = 400
 _PIECE_BYTES = 1 << 20
 
 
-def pack_tree(path: str) -> bytes:
-    """Files, folders and links as they are; pipes, sockets, devices and fleets are left out. Equal folders give equal bytes."""
+def pack_tree(path: str, left_out: Sequence[str] = ()) -> bytes:
+    """Files, folders and links as they are; pipes, sockets, devices and fleets are left out, and so is what has one of these real paths.
+    Equal folders give equal bytes."""
     packed = io.BytesIO()
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-            _pack_folder(archive, top, "", 0)
+            _pack_folder(archive, top, "", 0, paths_within(path, left_out))
     finally:
         os.close(top)
     return packed.getvalue()
@@ -37,10 +40,12 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def _pack_folder(archive: tarfile.TarFile, folder: int, prefix: str, depth: int) -> None:
+def _pack_folder(archive: tarfile.TarFile, folder: int, prefix: str, depth: int, left_out: frozenset[str]) -> None:
     if depth > _DEEPEST:
         raise InputError(say("fleet.too_deep", most=_DEEPEST))
     for name in sorted(os.listdir(folder)):
+        if prefix + name in left_out:
+            continue
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         member = tarfile.TarInfo(prefix + name)
         member.mode, member.mtime = stat.S_IMODE(status.st_mode) & 0o777, int(status.st_mtime)
@@ -54,7 +59,7 @@ def _pack_folder(archive: tarfile.TarFile, folder: int, prefix: str, depth: int)
             archive.addfile(member)
             inner = os.open(name, _FOLDER, dir_fd=folder)
             try:
-                _pack_folder(archive, inner, f"{prefix}{name}/", depth + 1)
+                _pack_folder(archive, inner, f"{prefix}{name}/", depth + 1, left_out)
             finally:
                 os.close(inner)
         elif stat.S_ISREG(status.st_mode):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from math import comb
@@ -10,14 +11,16 @@ from typing import Any
 
 import msgspec
 
-from dragoman.base.atomic import write_aside
 from dragoman.base.private import write_whole
+from dragoman.fleet import files
 from dragoman.fleet.costs import StartCost, cost_of_start
 from dragoman.fleet.figures import LEAST_SHOWN_USD, cost_text, dollars, outcome_word
 from dragoman.fleet.folder import RESULTS_FILE, Fleet
 from dragoman.fleet.result import STATES, AttemptResult, State, read_result
 from dragoman.fleet.task import Task
 from dragoman.words import say
+
+_EPOCH = re.compile(r"epoch-[1-9][0-9]{0,5}\Z")
 
 
 class AttemptRow(msgspec.Struct, frozen=True):
@@ -74,16 +77,13 @@ def _row(fleet: Fleet, task: Task, attempt: int, *, is_under_way: bool) -> Attem
 
 
 def _epochs(folder: str) -> list[tuple[int, str]]:
-    try:
-        names = [name for name in os.listdir(folder) if name.startswith("epoch-")]
-    except FileNotFoundError:
-        return []
-    return sorted((int(name[6:]), os.path.join(folder, name)) for name in names if name[6:].isdigit())
+    names = [each.name for each in files.list_folder(folder) if each.is_folder and _EPOCH.match(each.name)]
+    return sorted((int(name[6:]), os.path.join(folder, name)) for name in names)
 
 
 def write_results(fleet: Fleet) -> None:
     """Write `results.jsonl`, whole or not at all: a line for each attempt."""
-    with write_aside(os.path.join(fleet.folder, RESULTS_FILE)) as descriptor:
+    with files.write_aside(os.path.join(fleet.folder, RESULTS_FILE)) as descriptor:
         for row in rows(fleet):
             data = msgspec.to_builtins(row.result, enc_hook=str)
             for name in ("diff", "answer"):

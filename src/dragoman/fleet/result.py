@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-from dragoman.base.atomic import write_aside
-from dragoman.base.found_files import read_found
 from dragoman.base.private import write_whole
+from dragoman.fleet import files
 from dragoman.fleet.limiter import HolderSpending
 
 RESULT_FILE = "result.json"
@@ -22,6 +22,10 @@ INTERRUPTED = "Interrupted"
 """The supervisor was killed: no failure of the attempt."""
 TASK_FILE = "task.json"
 MOST_RESULT_BYTES = 64_000_000
+MOST_SPENT_BYTES = 100_000
+"""From the end of `spent.jsonl`, whose last line counts."""
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Amount = Annotated[float, Meta(ge=0, le=1e12)]
 
 Outcome = Literal["passed", "failed", "agent limit", "infrastructure", "refused input", "cancelled"]
 """`failed`: by the check, or the model refused. `agent limit`: of turns, seconds, tokens, dollars, repetition. `infrastructure`: neither
@@ -35,19 +39,19 @@ STATES: tuple[State, ...] = (*OUTCOMES, "running", "waiting")
 class UsedTokens(msgspec.Struct, frozen=True):
     """What was used, as far as the service told."""
 
-    input: int = 0
-    cache_read: int = 0
-    output: int = 0
+    input: Count = 0
+    cache_read: Count = 0
+    output: Count = 0
 
 
 class Checked(msgspec.Struct, frozen=True):
     """How the check went."""
 
-    exit_code: int
+    exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31)]
     output: str = ""
     """Its end, if it is long."""
     timed_out: bool = False
-    seconds: float = 0.0
+    seconds: Amount = 0.0
 
 
 class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +59,8 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     task_hash: str = ""
-    attempt: int = 1
-    epoch: int = 1
+    attempt: Count = 1
+    epoch: Count = 1
     """The how manieth start of this attempt it was."""
     outcome: Outcome
     reason: str = ""
@@ -68,19 +72,19 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another start may end differently."""
     model: str = ""
     session_id: str | None = None
-    requests: int = 0
-    turns: int = 0
-    tool_calls: int = 0
+    requests: Count = 0
+    turns: Count = 0
+    tool_calls: Count = 0
     tokens: UsedTokens = UsedTokens()
-    cost_usd: float | None = 0.0
+    cost_usd: Amount | None = 0.0
     """None where prices are not known."""
-    estimated_usd: float = 0.0
+    estimated_usd: Amount = 0.0
     """The part of it that no service has told: our estimate of requests that were sent and cut off."""
     is_cost_least: bool = False
     """Whether it may have cost more: an answer was cut off before the service had told everything."""
-    seconds: float = 0.0
+    seconds: Amount = 0.0
     """Of work, waiting for the service's limits not counted."""
-    waited_s: float = 0.0
+    waited_s: Amount = 0.0
     answer: str = ""
     check: Checked | None = None
     diff: str = ""
@@ -103,7 +107,7 @@ def write_result(folder: str, result: AttemptResult) -> bool:
     data = msgspec.json.format(msgspec.json.encode(result, enc_hook=str), indent=1) + b"\n"
     for name in (RESULT_FILE, f"{LATE}{os.urandom(4).hex()}.json"):
         try:
-            with write_aside(os.path.join(folder, name), over=False) as descriptor:
+            with files.write_aside(os.path.join(folder, name), over=False) as descriptor:
                 write_whole(descriptor, data)
             return name == RESULT_FILE
         except FileExistsError:
@@ -118,17 +122,14 @@ def read_result(folder: str) -> AttemptResult | None:
 
 def _read(path: str) -> AttemptResult | None:
     try:
-        return msgspec.json.decode(read_found(path, MOST_RESULT_BYTES), type=AttemptResult)
+        return files.decode(files.read_file(path, MOST_RESULT_BYTES), AttemptResult)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
 def read_late_results(folder: str) -> list[AttemptResult]:
     """Results that came when there was one already."""
-    try:
-        names = [name for name in os.listdir(folder) if name.startswith(LATE)]
-    except FileNotFoundError:
-        return []
+    names = [name for name, _ in files.list_folder(folder) if name.startswith(LATE)]
     found = [_read(os.path.join(folder, name)) for name in names]
     return [each for each in found if each is not None]
 
@@ -136,22 +137,22 @@ def read_late_results(folder: str) -> list[AttemptResult]:
 class AttemptSpending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an attempt has spent by now: a line of `spent.jsonl`, which is there whatever happens to the worker."""
 
-    requests: int = 0
-    input: int = 0
-    cache_read: int = 0
-    output: int = 0
-    usd: float | None = 0.0
+    requests: Count = 0
+    input: Count = 0
+    cache_read: Count = 0
+    output: Count = 0
+    usd: Amount | None = 0.0
     """Of everything that was sent: as the service told it, and estimated where it has not. None where prices are not known."""
-    estimated_usd: float = 0.0
+    estimated_usd: Amount = 0.0
     """The part of it that is estimated."""
-    in_flight_usd: float = 0.0
+    in_flight_usd: Amount = 0.0
     """The part of it that is for requests under way."""
-    under_way: int = 0
+    under_way: Count = 0
     """Requests that were sent and not answered."""
     is_least: bool = False
     """Whether it may have cost more."""
     request_hash: str = ""
-    step: int = 0
+    step: Count = 0
     """The how manieth line this is."""
 
     @property
@@ -163,12 +164,12 @@ class AttemptSpending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 def read_spent(folder: str) -> AttemptSpending:
     """The last whole line of it."""
     try:
-        lines = read_found(os.path.join(folder, SPENT_FILE), MOST_RESULT_BYTES).split(b"\n")
+        lines = files.read_tail(os.path.join(folder, SPENT_FILE), MOST_SPENT_BYTES).split(b"\n")
     except OSError:
         return AttemptSpending()
     for line in reversed(lines):
         try:
-            return msgspec.json.decode(line, type=AttemptSpending)
+            return files.decode(line, AttemptSpending)
         except msgspec.MsgspecError:
             continue
     return AttemptSpending()

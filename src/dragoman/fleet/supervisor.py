@@ -197,8 +197,8 @@ class FleetSupervisor:
     async def _carry_out(self, slot: int) -> None:
         """One epoch of one attempt."""
         number, attempt = self.fleet.task_and_attempt(slot)
-        task, epoch = self.fleet.task(number), self._epochs[slot] + 1
-        self._epochs[slot] = epoch
+        task = self.fleet.task(number)
+        epoch = self._epochs[slot] = self.fleet.free_epoch(task, attempt, self._epochs[slot] + 1)
         order = AttemptOrder(task, attempt, epoch, self.fleet.make_epoch(task, attempt, epoch))
         await self._journal.write(EpochStarted(number, attempt, epoch, time.time_ns() // 1_000_000))
         self._watcher.started(task, attempt, epoch)

@@ -13,6 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from dragoman.base import jsontext
+from dragoman.base.beneath import is_inside
+from dragoman.base.places import find_places
 from dragoman.base.text import did_you_mean, one_line
 from dragoman.policy.host_rules import is_host
 from dragoman.values.errors import DragomanError, InputError
@@ -20,6 +22,7 @@ from dragoman.words import say
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
 MOST_ID_BYTES = 120
+MOST_TASK_BYTES = 16_000_000
 DEFAULT_SECONDS = 3_600.0
 DEFAULT_CHECK_SECONDS = 600.0
 _FIELD = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}")
@@ -99,6 +102,8 @@ def read_tasks(
         if not line.strip():
             continue
         try:
+            if len(line) > MOST_TASK_BYTES:
+                raise InputError(say("fleet.line_too_long", most=f"{MOST_TASK_BYTES:,}"))
             task = _read_line(line, base, template)
             check(task)
         except DragomanError as error:
@@ -131,6 +136,12 @@ def task_of(data: Mapping[str, Any], base: str) -> Task:
         task = msgspec.convert(dict(data), Task)
     except msgspec.ValidationError as error:
         raise InputError(say("fleet.wrong_field", reason=one_line(str(error), 200))) from error
+    require_task(task)
+    return msgspec.structs.replace(task, workspace=_found_workspace(task.workspace, base))
+
+
+def require_task(task: Task) -> None:
+    """Raises InputError where a task cannot be carried out, whoever wrote it. Whether its workspace is there is not asked."""
     _require_id(task.id)
     if not task.prompt.strip():
         raise InputError(say("fleet.no_prompt"))
@@ -143,8 +154,14 @@ def task_of(data: Mapping[str, Any], base: str) -> Task:
     for host in task.network:
         if not is_host(host):
             raise InputError(say("not_a_host", key="network", text=repr(one_line(host, 100))))
+    if isinstance(task.workspace, GitSource):
+        _require_source(task.workspace)
     _require_text(task)
-    return msgspec.structs.replace(task, workspace=_found_workspace(task.workspace, base))
+
+
+def _require_source(source: GitSource) -> None:
+    if source.git.startswith("-") or "::" in source.git or not source.git or source.rev.startswith("-") or not source.rev:
+        raise InputError(say("fleet.bad_repository", url=one_line(source.git, 100)))
 
 
 def _require_text(task: Task) -> None:
@@ -153,7 +170,9 @@ def _require_text(task: Task) -> None:
         msgspec.json.encode(task)
     except UnicodeEncodeError as error:
         raise InputError(say("fleet.half_character", position=error.start)) from error
-    for name, text in (("setup", task.setup), ("check", task.check), *((f"env.{name}", value) for name, value in task.env.items())):
+    paths = (task.workspace.git, task.workspace.rev) if isinstance(task.workspace, GitSource) else (task.workspace or "",)
+    texts = (("setup", task.setup), ("check", task.check), ("model", task.model), *(("workspace", path) for path in paths))
+    for name, text in (*texts, *((f"env.{name}", value) for name, value in task.env.items())):
         if "\0" in text:
             raise InputError(say("fleet.nul", name=name))
 
@@ -172,8 +191,6 @@ def is_plain_path(path: str) -> bool:
 def _found_workspace(workspace: str | GitSource | None, base: str) -> str | GitSource | None:
     if isinstance(workspace, GitSource):
         url = workspace.git
-        if url.startswith("-") or "::" in url or not url or workspace.rev.startswith("-") or not workspace.rev:
-            raise InputError(say("fleet.bad_repository", url=one_line(url, 100)))
         is_local = "://" not in url and not re.match(r"[^/\\]+@?[^/\\]*:", url)
         if not is_local:
             return workspace
@@ -187,10 +204,25 @@ def _found_workspace(workspace: str | GitSource | None, base: str) -> str | GitS
 
 
 def require_workspace(task: Task) -> None:
-    """Raises InputError where the workspace of a task that was read before is gone."""
+    """Raises InputError where the workspace of a task is gone, or may not be one: a store of secrets, or a file of ours."""
     path = task.workspace.git if isinstance(task.workspace, GitSource) else task.workspace
     if path is not None and os.path.isabs(path):
         _existing(path)
+        if is_secret_store(os.path.realpath(path), secret_stores()):
+            raise InputError(say("fleet.secret_workspace", path=path))
+
+
+def secret_stores() -> tuple[str, ...]:
+    """Real paths that no workspace may be, lie in or bring along: the user's stores of secrets, our own keys, approvals and sessions."""
+    from dragoman.policy.secret_stores import find_homes, stores_in
+
+    places = find_places()
+    return tuple(dict.fromkeys(map(os.path.realpath, (*stores_in(find_homes("/")), places.data, *places.secret_files))))
+
+
+def is_secret_store(path: str, stores: Iterable[str]) -> bool:
+    """Whether a real path is one of these, or lies in one."""
+    return any(is_inside(path, store) for store in stores)
 
 
 def _existing(path: str) -> str:

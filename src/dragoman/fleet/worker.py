@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,18 +20,21 @@ from dragoman.app.connecting import choose_first_model, connect_model
 from dragoman.app.opening import close_agent, open_agent, run_loop
 from dragoman.app.options import Options
 from dragoman.app.setup import Setup, catalog_of, set_up
+from dragoman.base.beneath import outermost
 from dragoman.base.found_files import read_found
 from dragoman.base.private import make_directory
 from dragoman.fleet.ending import GRACE_S, HANGING_S, Watchdog, adopt_orphans, commands_below, end_below, signal_below
-from dragoman.fleet.folder import make_scratch, scratch_of
+from dragoman.fleet.files import MOST_LINE_BYTES, decode, make_folder
+from dragoman.fleet.folder import FLEETS, is_fleet_folder, make_scratch, scratch_of
 from dragoman.fleet.leased import AttemptMeter, FleetSpent, Leased
 from dragoman.fleet.limiter_socket import VARIABLE, LimiterClient
 from dragoman.fleet.placement import SOURCES, place_name
 from dragoman.fleet.result import AttemptResult, Checked, Outcome, UsedTokens, write_result
-from dragoman.fleet.task import Task
+from dragoman.fleet.task import Task, require_task, require_workspace, secret_stores
 from dragoman.fleet.workspace import COPY, MOST_DIFF_BYTES, Snapshot, make_copy, remove_place, write_files
 from dragoman.loop.options import Connector
 from dragoman.policy.approvals import Unattended
+from dragoman.policy.rules import Rule
 from dragoman.policy.sandbox.cache_removal import remove_tree
 from dragoman.providers.catalog import secret_variables
 from dragoman.providers.redact import redact
@@ -61,7 +65,6 @@ if TYPE_CHECKING:
     from dragoman.values.contracts import BlobStore, Provider
     from dragoman.values.messages import ToolCall
 
-MOST_TASK_BYTES = 16_000_000
 MOST_OUTPUT_CHARS = 16_000
 SETUP_FAILED = "SetupFailed"
 DEADLINE = "DeadlineReached"
@@ -87,8 +90,7 @@ class AttemptPlace(msgspec.Struct, frozen=True):
 
 def work(options: Options) -> int:
     """Carry out one attempt; the exit code is 0 where it passed. Raises InputError where the command itself is wrong."""
-    task, out = _read_task(options), os.path.abspath(options.output)
-    make_directory(out)
+    task, out = _read_task(options), _out_folder(options.output)
     adopt_orphans()
     attempt, epoch = options.attempt or 1, options.epoch or 1
     scratch = os.path.realpath(options.scratch) if options.scratch else scratch_of(str(os.getuid()))
@@ -96,7 +98,12 @@ def work(options: Options) -> int:
         make_scratch(scratch)
     place = AttemptPlace(os.path.join(scratch, place_name(task, attempt, epoch)), os.path.join(scratch, SOURCES))
     working = AttemptWork(
-        task, options, place, AttemptResult(task=task.id, task_hash=task.hash, attempt=attempt, epoch=epoch, outcome="cancelled"), out
+        task,
+        options,
+        place,
+        AttemptResult(task=task.id, task_hash=task.hash, attempt=attempt, epoch=epoch, outcome="cancelled"),
+        out,
+        hidden_paths((*options.hide, options.words[1], out)),
     )
     try:
         result = run_loop(working.run)
@@ -111,9 +118,38 @@ def _read_task(options: Options) -> Task:
     if len(options.words) != 2 or not options.output:
         raise InputError(say("fleet.work_usage"))
     try:
-        return msgspec.json.decode(read_found(options.words[1], MOST_TASK_BYTES), type=Task)
-    except (OSError, msgspec.MsgspecError) as error:
+        task = decode(read_found(options.words[1], MOST_LINE_BYTES), Task)
+        require_task(task)
+    except (OSError, msgspec.MsgspecError, InputError) as error:
         raise InputError(say("fleet.task_unreadable", path=options.words[1], reason=error)) from error
+    return task
+
+
+def _out_folder(path: str) -> str:
+    """Where the result goes, by a path without links. A supervisor names no other: a link there was put in its way."""
+    folder = os.path.abspath(path)
+    if VARIABLE not in os.environ:
+        make_directory(folder)
+        return os.path.realpath(folder)
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise InputError(say("fleet.disk", path=folder, reason=error.strerror or error)) from error
+    return folder
+
+
+def hidden_paths(named: Iterable[str]) -> tuple[str, ...]:
+    """Real paths that neither commands nor tools of an attempt may read: those named, and the folder of all fleets where one of them lies
+    in a fleet. They tell how the work is checked, and what earlier attempts came to."""
+    found: list[str] = []
+    for path in map(os.path.realpath, named):
+        folders = [path]
+        while folders[-1] != os.path.dirname(folders[-1]):
+            folders.append(os.path.dirname(folders[-1]))
+        fleet = next((each for each in folders if is_fleet_folder(each)), "")
+        beside = os.path.dirname(fleet) if os.path.basename(os.path.dirname(fleet)) == FLEETS else fleet
+        found.append(beside or path)
+    return outermost(found)
 
 
 class WorkClock:
@@ -173,8 +209,10 @@ class WorkClock:
 class AttemptWork:
     """One attempt under way."""
 
-    def __init__(self, task: Task, options: Options, place: AttemptPlace, blank: AttemptResult, out: str) -> None:
-        self._task, self._options, self._place, self._out = task, options, place, out
+    def __init__(
+        self, task: Task, options: Options, place: AttemptPlace, blank: AttemptResult, out: str, hidden: Sequence[str] = ()
+    ) -> None:
+        self._task, self._options, self._place, self._out, self._hidden = task, options, place, out, hidden
         self._result = blank
         self._watchdog = Watchdog(out)
         self._clock = WorkClock(self._watchdog)
@@ -211,7 +249,9 @@ class AttemptWork:
         limiter = await self._open_limiter()
         self._meter = AttemptMeter(self._holder, self._out, self._place.copy, limiter, self._clock.wait)
         remove_tree(os.path.dirname(self._place.folder), os.path.basename(self._place.folder))
-        await asyncio.to_thread(make_copy, task, self._place.copy, self._place.sources)
+        require_workspace(task)
+        left_out = (*secret_stores(), *(path for path in self._hidden if os.path.basename(path) != FLEETS))
+        await asyncio.to_thread(make_copy, task, self._place.copy, self._place.sources, left_out)
         setup = self._set_up()
         agent = (await open_agent(setup, ask=Unattended(self._deny), connector=self._connector(setup))).agent
         try:
@@ -347,7 +387,8 @@ class AttemptWork:
         network = msgspec.structs.replace(config.network, hosts=(*config.network.hosts, *task.network))
         sandbox = msgspec.structs.replace(config.sandbox, environment=(*config.sandbox.environment, *task.env))
         config = msgspec.structs.replace(config, budget=budget, network=network, sandbox=sandbox)
-        setup = msgspec.structs.replace(setup, loaded=msgspec.structs.replace(setup.loaded, config=config))
+        rules = (*setup.loaded.rules, *(Rule("deny", f"{path}/**", "read_file", origin="fleet") for path in self._hidden))
+        setup = msgspec.structs.replace(setup, loaded=msgspec.structs.replace(setup.loaded, config=config, rules=rules))
         return choose_first_model(setup, None)
 
     def _connector(self, setup: Setup) -> Connector:

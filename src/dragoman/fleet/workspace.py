@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from dragoman.base.beneath import open_directory
+from dragoman.base.beneath import is_inside, open_directory
 from dragoman.base.lock import hold
 from dragoman.base.places import find_places
 from dragoman.base.private import make_directory, write_whole
@@ -45,8 +45,9 @@ _GIT = (
 )
 
 
-def make_copy(task: Task, copy: str, sources: str) -> None:
+def make_copy(task: Task, copy: str, sources: str, left_out: Sequence[str] = ()) -> None:
     """Make the folder `copy`, with what the task's workspace holds and its files. `sources`: where repositories are kept, fetched once.
+    `left_out`: real paths that are not copied.
 
     Blocks. Raises InputError where the workspace cannot be had, OSError where the copy cannot be written."""
     make_directory(os.path.dirname(copy))
@@ -56,7 +57,7 @@ def make_copy(task: Task, copy: str, sources: str) -> None:
         case GitSource() as source:
             copy_tree(fetch_revision(source, sources), copy)
         case str() as path if os.path.isdir(path):
-            copy_tree(path, copy)
+            copy_tree(path, copy, left_out)
         case str() as path:
             os.mkdir(copy, 0o700)
             _unpack(path, copy)
@@ -91,23 +92,34 @@ def write_files(copy: str, files: Mapping[str, str]) -> None:
 # --- copying ------------------------------------------------------------------------------------------------------------------------
 
 
-def copy_tree(source: str, copy: str) -> None:
-    """Copy a folder: by reference where the file system can, else by its bytes. Pipes, sockets, devices and fleets are left out."""
+def copy_tree(source: str, copy: str, left_out: Sequence[str] = ()) -> None:
+    """Copy a folder: by reference where the file system can, else by its bytes. Pipes, sockets, devices and fleets are left out, and so is
+    what has one of these real paths."""
     os.mkdir(copy, 0o700)
     ours, theirs = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), os.open(copy, _FOLDER)
     try:
-        _copy_folder(ours, theirs, 0)
+        _copy_folder(ours, theirs, 0, paths_within(source, left_out))
     finally:
         os.close(ours)
         os.close(theirs)
 
 
-def _copy_folder(source: int, copy: int, depth: int) -> None:
+def paths_within(source: str, paths: Sequence[str]) -> frozenset[str]:
+    """Those of these real paths that lie in a folder, as they are called from there."""
+    real = os.path.realpath(source)
+    return frozenset(os.path.relpath(path, real) for path in paths if path != real and is_inside(path, real))
+
+
+def _copy_folder(source: int, copy: int, depth: int, left_out: frozenset[str], path: str = "") -> None:
+    """`left_out`: paths from the top of the workspace; `path`: of this folder."""
     if depth > _DEEPEST:
         raise InputError(say("fleet.too_deep", most=_DEEPEST))
     with os.scandir(source) as entries:
         for entry in entries:
             name, status = entry.name, entry.stat(follow_symlinks=False)
+            inside = os.path.join(path, name) if left_out else ""
+            if inside in left_out:
+                continue
             if stat.S_ISLNK(status.st_mode):
                 os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=copy)
             elif stat.S_ISDIR(status.st_mode):
@@ -116,7 +128,7 @@ def _copy_folder(source: int, copy: int, depth: int) -> None:
                 os.mkdir(name, 0o700, dir_fd=copy)
                 inner, made = os.open(name, _FOLDER, dir_fd=source), os.open(name, _FOLDER, dir_fd=copy)
                 try:
-                    _copy_folder(inner, made, depth + 1)
+                    _copy_folder(inner, made, depth + 1, left_out, inside)
                     os.fchmod(made, stat.S_IMODE(status.st_mode) & 0o777 | 0o700)
                 finally:
                     os.close(inner)

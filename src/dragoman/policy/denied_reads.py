@@ -85,7 +85,8 @@ def find_denied_elsewhere(patterns: Iterable[str]) -> list[str]:
     for pattern in patterns:
         if pattern.startswith(("/", "~")):
             whole = os.path.expanduser(pattern).removesuffix("/**")
-            found += islice(glob.iglob(whole), _MOST)
+            # A name may hold what else would be a pattern: /data/[1].
+            found += [whole] if os.path.lexists(whole) else islice(glob.iglob(whole), _MOST)
     return [path for path in dict.fromkeys(found) if path != "/"]
 
 

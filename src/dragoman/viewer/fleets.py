@@ -22,11 +22,8 @@ _NUMBERS = ("requests", "turns", "tool_calls", "cost_usd", "seconds", "epoch")
 
 def list_fleets(folder: str) -> list[dict[str, Any]]:
     """The fleets that were started in a folder, the latest first."""
-    base = os.path.join(folder, FLEETS)
-    try:
-        names = [entry.name for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
+    base = os.path.join(os.path.realpath(folder), FLEETS)
+    names = [os.path.basename(path) for path in _folders(base)]
     found = [(name, _read_object(os.path.join(base, name, "lock.json"))) for name in names]
     rows = [{"name": name, **{key: lock.get(key) for key in ("id", "tasks", "attempts", "model")}} for name, lock in found if lock]
     return sorted(rows, key=lambda row: str(row["id"]), reverse=True)
@@ -36,9 +33,9 @@ def fleet_grid(folder: str, name: str) -> dict[str, Any]:
     """Its tasks in their order, and what is known of each attempt. Empty where there is no such fleet."""
     if os.path.basename(name) != name or name in ("", ".", ".."):
         return {}
-    base = os.path.join(folder, FLEETS, name)
+    base = os.path.join(os.path.realpath(folder), FLEETS, name)
     lock = _read_object(os.path.join(base, "lock.json"))
-    if not lock:
+    if not lock or os.path.realpath(base) != base:  # a link would lead out of the folder
         return {}
     attempts = lock.get("attempts")
     count = attempts if isinstance(attempts, int) and 0 < attempts <= 1000 else 1
@@ -94,6 +91,9 @@ def _shown(result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _folders(folder: str) -> list[str]:
+    """The folders in a folder. None where a link leads to it, out of the fleet perhaps."""
+    if os.path.realpath(folder) != folder:
+        return []
     try:
         return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
     except OSError:
