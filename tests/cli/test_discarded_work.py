@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,3 +104,21 @@ def test_after_w_a_command_that_throws_work_away_is_asked_about_anew(place: Plac
         shown.send("n")
         shown.expect("Done.")
     assert state(work) == {**before, "zz.txt": b""}
+
+
+def test_after_a_kill_in_the_middle_of_a_command_the_work_can_be_had_again(place: Place, serve: Serve, work: Path) -> None:
+    before = state(work)
+    serve(script([calls(("run_shell", {"command": "git checkout -- . && git clean -fdq && touch done.log && sleep 60"}))], "text: Done."))
+    process = place.start("-m", "anthropic/claude-opus-5", "--approval", "auto", "-p", "wipe")
+    until = time.monotonic() + 60
+    while not (work / "done.log").exists():
+        assert time.monotonic() < until, "the command did not get so far"
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    refused = place.run("sessions", "undo", "latest")
+    assert refused.code != 0, refused
+    assert "code.py" in refused.err, refused
+    undone = place.run("sessions", "undo", "latest", "--force")
+    assert undone.code == 0, undone
+    assert state(work) == {**before, "done.log": b""}
