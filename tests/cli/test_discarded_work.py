@@ -115,7 +115,7 @@ def test_after_a_kill_in_the_middle_of_a_command_the_work_can_be_had_again(place
         assert time.monotonic() < until, "the command did not get so far"
         time.sleep(0.02)
     process.kill()
-    process.wait()
+    process.communicate(timeout=60)
     refused = place.run("sessions", "undo", "latest")
     assert refused.code != 0, refused
     assert "code.py" in refused.err, refused

@@ -293,8 +293,8 @@ class Approvals:
             self._tell_ruling(verdict, call, tool, intent)
             return verdict
         if lost is not None and is_asked_about and not intent.outside and not self.has_person:
-            self._tell_ruling(refused := Deny(lost.refusal), call, tool, intent)
-            return refused
+            refused = Deny(lost.refusal)
+            return refused if self.ask is None else self._refuse_unattended(self.ask, call, verdict, refused)
         if self.ask is None and intent.outside:
             return Deny(NO_ONE_TO_LET_OUT.format(name=tool.spec.name))
         if self.ask is None:
@@ -315,7 +315,12 @@ class Approvals:
         if isinstance(verdict, Allow) and mode == "auto" and lost.is_kept:
             self._discarded[call_id] = lost
             return verdict
-        return ask_about_loss(intent, verdict, lost)
+        return ask_about_loss(intent, verdict, lost, keeps_why=mode == "auto")
+
+    async def _refuse_unattended(self, ask: Ask, call: ToolCall, verdict: MustAsk | Deny, refused: Deny) -> Allow | Deny | Later:
+        """What nobody can be asked about, told to whoever counts such calls, and to the model with what to do."""
+        answer = await self._answer_of(ask, call, verdict.view) if isinstance(verdict, MustAsk) else verdict
+        return refused if isinstance(answer, Deny) else answer
 
     def discarded_by(self, call_id: str) -> tuple[str, str]:
         """What the model and the user are told of a command that was allowed because a copy is kept of what it throws away."""

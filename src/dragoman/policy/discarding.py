@@ -72,12 +72,14 @@ def is_to_be_told(spec: ToolSpec, intent: Intent, verdict: Allow | MustAsk | Den
     return ruled is None or ruled.decision != "allow"
 
 
-def ask_about_loss(intent: Intent, verdict: Allow | MustAsk | Deny, lost: Discarded) -> MustAsk:
-    """The question about a command that throws work away: by the names of the files, whatever was allowed before."""
+def ask_about_loss(intent: Intent, verdict: Allow | MustAsk | Deny, lost: Discarded, *, keeps_why: bool) -> MustAsk:
+    """The question about a command that throws work away: by the names of the files, whatever was allowed before. `keeps_why`: why it is
+    asked about anyway is said too."""
     view = verdict.view if isinstance(verdict, MustAsk) else intent
+    why = "; ".join(filter(None, (view.why, lost.why)))
     if view.guarded in ("own", "trusted", "outside"):
-        return MustAsk(msgspec.structs.replace(view, why="; ".join(filter(None, (view.why, lost.why)))))
-    return MustAsk(msgspec.structs.replace(view, guarded="discards", why=lost.why, prefix=""))
+        return MustAsk(msgspec.structs.replace(view, why=why))
+    return MustAsk(msgspec.structs.replace(view, guarded="discards", why=why if keeps_why else lost.why, prefix=""))
 
 
 def find_discards(command: str, directory: str) -> tuple[Discard, ...]:
