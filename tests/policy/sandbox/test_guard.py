@@ -357,6 +357,74 @@ def test_a_hook_that_is_a_link_into_the_tree_is_told(workspace: Path) -> None:
     assert guard.look().running == (str(workspace / "scripts" / "check"),)
 
 
+SWAPPED = {
+    "a link": "rm -rf scripts; ln -s {home} scripts",
+    "a folder that was there before": "rm -rf scripts; mv other scripts",
+    "a link on the way": "ln -sfn other way",
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("command", SWAPPED.values(), ids=SWAPPED)
+def test_other_hooks_by_another_folder_on_the_way_are_told(level: int, command: str, workspace: Path, home: Path) -> None:
+    """None of the files that git would run then is new."""
+    for folder in ("scripts/hooks", "other/hooks"):
+        (workspace / folder).mkdir(parents=True)
+        (workspace / folder / "pre-commit").write_text(folder)
+    (workspace / "way").symlink_to("scripts")
+    real = make_repository(workspace)
+    (real / "hooks").rmdir()
+    (real / "hooks").symlink_to("../way/hooks")
+    wait_for_the_clock(workspace / "way")
+    with sandbox_at(level, workspace) as sandbox:
+        ended, said = asyncio.run(bash(sandbox, command.format(home=home), workspace))
+        again, _ = asyncio.run(bash(sandbox, "true", workspace))
+    assert ended.code == 0, said
+    assert "git would run something of it: .git/hooks" in ended.remark
+    assert ".git/hooks" in ended.notice
+    assert again.remark == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "link", "target", "told"),
+    [("[core]\n\thooksPath = a/hooks\n", "", "", "a/hooks"), ("[include]\n\tpath = ../a/shared.cfg\n", "", "", ".git/../a/shared.cfg"),
+     ("", ".git/hooks/pre-commit", "../../a/check", ".git/hooks/pre-commit"),
+     ("[core]\n\thooksPath = own\n", "own/pre-commit", "../a/check", "own/pre-commit")],
+)  # fmt: skip
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_settings_and_links_name_is_told_where_it_becomes_another(
+    config: str, link: str, target: str, told: str, is_there: bool, workspace: Path
+) -> None:
+    make_repository(workspace, config)
+    for name in ("a", "b") if is_there else ("b",):
+        for file in ("hooks/pre-push", "shared.cfg", "check"):
+            (workspace / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (workspace / name / file).write_text("")
+    if link:
+        (workspace / link).parent.mkdir(exist_ok=True)
+        (workspace / link).symlink_to(target)
+    wait_for_the_clock(workspace / "b" / "check")
+    guard = guard_of(workspace)
+    assert guard.look().running == ()
+    if is_there:
+        (workspace / "a").rename(workspace / "c")
+    assert guard.look().running == (), "nothing is there that git could run"
+    (workspace / "b").rename(workspace / "a")
+    assert guard.look().running == (str(workspace / told),)
+
+
+def test_the_target_of_a_link_among_hooks_beside_the_files_is_told(workspace: Path) -> None:
+    make_repository(workspace, "[core]\n\thooksPath = githooks\n")
+    for name in ("githooks", "scripts"):
+        (workspace / name).mkdir()
+    (workspace / "scripts" / "check").write_text("true")
+    (workspace / "githooks" / "pre-commit").symlink_to("../scripts/check")
+    wait_for_the_clock(workspace / "githooks" / "pre-commit")
+    guard = guard_of(workspace)
+    (workspace / "scripts" / "check").write_text("touch PWN")
+    assert guard.look().running == (str(workspace / "scripts" / "check"),)
+
+
 def test_hooks_elsewhere_are_not_told(workspace: Path) -> None:
     for path in ("/usr/share/hooks", "..", ".", ".git/hooks", "~/hooks"):
         real = make_repository(workspace, f"[core]\n\thooksPath = {path}\n")

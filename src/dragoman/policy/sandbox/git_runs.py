@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from dragoman.base.beneath import is_inside
 from dragoman.base.found_files import read_found
@@ -35,6 +36,7 @@ _IN_BARE = ("HEAD", "config", "config.worktree", "commondir", "hooks", "objects"
 STEPS = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 _RUNS = re.compile(rb"^\s*(?:exec|x)\s", re.MULTILINE)
 _SETTINGS_BYTES = 1_000_000
+_HOOKS_MOST = 2_000
 
 
 def runs_something(folder: str, *, is_bare: bool = False) -> bool:
@@ -102,34 +104,40 @@ def steps_that_run(folder: str) -> list[str]:
     return found
 
 
-def led_to(repository: Repository, roots: Sequence[str]) -> list[str]:
-    """Files and folders beside the git directory that hold its hooks or further settings, where commands can change them: named by the
-    repository's settings or the user's own, or behind links among its hooks."""
+def leads(repository: Repository) -> list[str]:
+    """Names by which git comes to hooks or further settings that may lie elsewhere: named by the repository's settings or the user's own, a
+    link for the folder of hooks, and links among the hooks."""
     folder = repository.folder or repository.shared
     if not folder:
         return []
     home = os.path.expanduser("~")
     files = [os.path.join(folder, "config"), os.path.join(home, ".gitconfig"), os.path.join(home, ".config", "git", "config")]
-    found: list[str] = []
+    own = os.path.join(folder, "hooks")
+    hooks, found = [own], [own] if os.path.islink(own) else []
     for file in files:
         try:
             for section, _, key, value in _settings_in(file):
                 if (section, key) == ("core", "hookspath"):
-                    found.append(os.path.join(repository.root, os.path.expanduser(value.strip('"'))))
+                    hooks.append(os.path.join(repository.root, os.path.expanduser(value.strip('"'))))
                 elif section in ("include", "includeif") and key == "path":
                     found.append(os.path.join(os.path.dirname(file), os.path.expanduser(value.strip('"'))))
         except (OSError, ValueError):
             continue
-    hooks = os.path.join(folder, "hooks")
-    found += [hooks] if os.path.islink(hooks) else _links_in(hooks)
-    named = [path for each in found for path in (os.path.normpath(each), os.path.realpath(each))]
-    return [path for path in dict.fromkeys(named) if path not in roots and _is_open(path, roots, folder)]
+    found += hooks[1:]
+    return list(dict.fromkeys([*found, *(path for each in hooks for path in _links_in(each))]))
+
+
+def led_to(repository: Repository, named: Sequence[str], roots: Sequence[str]) -> list[str]:
+    """Files and folders beside the git directory to which these names lead, where commands can change them."""
+    folder = repository.folder or repository.shared
+    paths = [path for each in named for path in (os.path.normpath(each), os.path.realpath(each))]
+    return [path for path in dict.fromkeys(paths) if path not in roots and _is_open(path, roots, folder)]
 
 
 def _links_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_symlink()]
+            return [entry.path for entry in islice(entries, _HOOKS_MOST) if entry.is_symlink()]
     except OSError:
         return []
 

@@ -21,6 +21,7 @@ from dragoman.policy.sandbox.git_runs import (
     has_hooks,
     is_folder,
     is_plain_worktree,
+    leads,
     led_to,
     runs_something,
     steps_that_run,
@@ -74,7 +75,9 @@ class Guard:
         self._identities = {each.root: _identity(os.path.join(each.root, ".git")) for each in repositories if not each.is_bare}
         self._signs = set(self._find_signs())
         self._steps = {path for folder in self._names for path in steps_that_run(folder)}
-        self._led_to = dict.fromkeys(path for each in repositories for path in led_to(each, roots))
+        named = [(each, leads(each)) for each in repositories]
+        self._places = {path: _place(path) for _, paths in named for path in paths}
+        self._led_to = dict.fromkeys(path for each, paths in named for path in led_to(each, paths, roots))
         self._started = tuple(started)
         self._near = near
         self._kept: dict[str, tuple[int, bytes]] = {}
@@ -88,6 +91,8 @@ class Guard:
             return False
         if any(_identity(os.path.join(root, ".git")) != before for root, before in self._identities.items()):
             return False
+        if any(_place(path) != before for path, before in self._places.items()):
+            return False
         in_git = (os.path.join(folder, name) for folder in self._names for name in ("config", "hooks", *STEPS))
         near = (f"{folder}/{name}" for folder, notable in self._near.items() for name in notable)
         return not any(_changed_at(path, self._since_ns) for path in (*self._near, *near, *in_git, *self._led_to, *self._started))
@@ -99,6 +104,7 @@ class Guard:
         undone = dict.fromkeys((*removed, *(path for path, _, _ in written)))
         near = dict(self._changed_near())
         running = [*self._replaced(), *self._made(), *self._changed_beside(), *self._new_steps()]
+        running += [path for path in self._led_elsewhere() if path not in undone]
         running += [path for path, runs in near.items() if runs]
         believed = [path for path, runs in near.items() if not runs and path not in running]
         return Findings(Repairs(remove=tuple(removed), write=tuple(written)), tuple(undone), _unique(running), tuple(believed))
@@ -184,6 +190,13 @@ class Guard:
                     yield path
                 if _changed_at(path := os.path.join(folder, "hooks"), self._since_ns) and has_hooks(path):
                     yield path
+
+    def _led_elsewhere(self) -> Iterator[str]:
+        """Names that lead git to other hooks or settings than before, though neither they nor these were changed: because another folder,
+        or a link, stands in the place of a folder on the way."""
+        for path, before in self._places.items():
+            if _place(path) != before and (has_hooks(path) if os.path.isdir(path) else os.path.exists(path)):
+                yield path
 
     def _new_steps(self) -> Iterator[str]:
         for folder in self._names:
@@ -276,6 +289,12 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _place(path: str) -> tuple[str, tuple[int, int] | None]:
+    """Where a path leads, behind all links, and what stands there."""
+    real = os.path.realpath(path)
+    return real, _identity(real)
 
 
 def _unique(paths: Iterable[str]) -> tuple[str, ...]:

@@ -74,6 +74,15 @@ KNOWN = {
     "a bare repository": _in("in home", _hook("bare.git/hooks/pre-push"), _setting("bare.git/config"), traits=("bare",)),
     "hooks that are a link into the tree": _in("in home", _hook("scripts/hooks/pre-push"), form="linked hooks"),
     "a hook that is a link into the tree": _in("in home", shell(f"echo '{CANARY}' >> scripts/pre-push"), form="linked hook"),
+    "another folder above the hooks that a link leads to": _in(
+        "in home", shell("rm -rf scripts; ln -s @home scripts"), form="linked hooks"
+    ),
+    "another folder above a hook that a link leads to": _in(
+        "in home",
+        shell("mkdir other; printf '#!/bin/sh\\necho other\\n' > other/pre-push"),
+        shell("mv scripts s2; mv other scripts"),
+        form="linked hook",
+    ),
     "a git folder set apart in the workspace": _in(
         "in home", _hook(".gitdata/hooks/pre-push"), _setting(".gitdata/config"), form="separate inside"
     ),
