@@ -76,6 +76,20 @@ def test_what_the_user_changed_since_is_not_overwritten(place: Place, serve: Ser
     assert state(work) == now
 
 
+def test_of_what_a_rule_hides_no_copy_lies_where_commands_can_read_it(place: Place, serve: Serve, work: Path) -> None:
+    (place.home / "dragoman").mkdir(exist_ok=True)
+    (place.home / "dragoman" / "config.toml").write_text('[rules]\ndeny = ["read_file private.env"]\n')
+    (work / "private.env").write_text("PASSWORD=correct-horse\n")
+    find = "grep -rlsa correct-horse ~ . ; echo searched"
+    serve(script([calls(("run_shell", {"command": "touch begun"})), calls(("run_shell", {"command": find}))], "text: Done."))
+    done = place.ask("look", "--approval", "auto")
+    assert done.code == 0, done
+    assert (work / "begun").exists()
+    held = [path.name for path in place.home.rglob("*") if path.is_file() and b"correct-horse\n" in path.read_bytes()]
+    assert held == []
+    assert any(b"a day's work" in path.read_bytes() for path in place.home.rglob("*") if path.is_file())
+
+
 @pytest.mark.parametrize("line", ["git clean -fdqx", "rm big.bin", "git stash -q && git stash drop"])
 def test_in_auto_nobody_to_ask_and_no_copy_means_that_it_does_not_run(place: Place, serve: Serve, work: Path, line: str) -> None:
     with (work / "big.bin").open("wb") as file:

@@ -7,6 +7,7 @@ import os
 import random
 import stat
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,30 @@ def test_what_lies_past_the_bounds_is_told_once_and_named_as_not_kept(tmp_path: 
     assert lost is not None
     assert lost.names == ("new-0.txt", "new-1.txt", "new-2.txt", "new-3.txt")
     assert "new-2.txt" in lost.not_kept
+
+
+def test_of_files_hidden_from_commands_no_copies_and_no_hashes_are_kept(tmp_path: Path) -> None:
+    desk = Desk(repository(tmp_path / "work"), tmp_path / "blobs")
+    hidden = desk.root / "secret.env"
+    desk.work = KeptWork(
+        lambda: [str(desk.root)], lambda path: False, desk.blobs, may_read=lambda path: path != str(hidden), tell=desk.faults.append
+    )
+    put(hidden, b"a password")
+    put(desk.root / "plain.txt", b"shown")
+    desk.run("echo changed > plain.txt")
+    desk.run("echo another password > secret.env")
+    held = b"".join(path.read_bytes() for path in (tmp_path / "blobs").rglob("*") if path.is_file())
+    assert b"shown" in held
+    assert b"password" not in held
+    recorded = str(desk.history.entries)
+    assert str(hidden) in recorded, "that it changed is known"
+    assert sha256(b"a password").hexdigest() not in recorded
+    assert sha256(b"another password\n").hexdigest() not in recorded
+    assert desk.faults == []
+    lost = desk.work.lost_by(find_discards("rm secret.env", str(desk.root)), str(desk.root))
+    assert lost is not None
+    assert lost.names == ("secret.env",)
+    assert "hidden from commands" in lost.not_kept
 
 
 def test_a_filter_of_the_repository_never_runs_and_what_it_hides_is_kept(tmp_path: Path) -> None:

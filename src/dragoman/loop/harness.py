@@ -507,6 +507,7 @@ class Harness:
                 lambda: self.directories,
                 is_guarded,
                 self.session.blobs,
+                may_read=self.workspace.may_read,
                 goes_on=self.session.has_running_commands,
                 tell=self._report_not_kept,
             )

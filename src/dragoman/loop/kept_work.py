@@ -38,8 +38,8 @@ class Lost(NamedTuple):
 
 
 class KeptWork:
-    """`goes_on`: whether a command is running in the background. `tell`: is told once what lies past the bounds, and what could not be
-    kept."""
+    """`may_read`: whether commands and tools are shown a file: of others no copies are made, which they could read. `goes_on`: whether a
+    command is running in the background. `tell`: is told once what lies past the bounds, and what could not be kept."""
 
     def __init__(
         self,
@@ -47,10 +47,11 @@ class KeptWork:
         is_watched: Callable[[str], bool],
         blobs: BlobStore,
         *,
+        may_read: Callable[[str], bool] = lambda path: True,
         goes_on: Callable[[], bool] = lambda: False,
         tell: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self._tree = WorkTree(folders, is_watched, self._keep)
+        self._tree = WorkTree(folders, is_watched, self._keep, may_read=may_read)
         self._blobs = blobs
         self._goes_on = goes_on
         self._tell = tell
@@ -108,7 +109,9 @@ class KeptWork:
             }
             names = [path.removeprefix(f"{root}/") for path in sorted(found)]
             reasons = [
-                say("loop.lost_too_large", path=name) for name, path in zip(names, sorted(found), strict=True) if not found[path].is_kept
+                say("loop.lost_hidden" if found[path].is_hidden else "loop.lost_too_large", path=name)
+                for name, path in zip(names, sorted(found), strict=True)
+                if not found[path].is_kept
             ]
             reasons += [] if self._tree.is_whole else [say("loop.work_past_too_many")]
             reasons += [self._fault] if self._fault else []
@@ -173,7 +176,8 @@ class KeptWork:
     def _tell_bounds(self) -> None:
         if self._has_told:
             return
-        too_large = [path for path, seen in self._tree.files.items() if not seen.is_held and not seen.is_kept and stat.S_ISREG(seen.mode)]
+        past = ((path, seen) for path, seen in self._tree.files.items() if not seen.is_held and not seen.is_kept and not seen.is_hidden)
+        too_large = [path for path, seen in past if stat.S_ISREG(seen.mode)]
         if too_large or not self._tree.is_whole:
             self._has_told = True
             what = [say("loop.work_past_too_large", count=len(too_large), path=min(too_large))] if too_large else []

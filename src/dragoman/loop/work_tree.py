@@ -53,6 +53,8 @@ class FileSeen(NamedTuple):
     is_kept: bool = True
     """Whether its bytes are kept or held: not those of links, too large files, and what lies past the bounds."""
     size: int = 0
+    is_hidden: bool = False
+    """Whether it is kept from commands and tools, so that no copy is made of it which they could read."""
 
     def is_as(self, other: FileSeen | None) -> bool:
         if other is None or self.mode != other.mode:
@@ -152,20 +154,25 @@ class _Repository:
 
 class WorkTree:
     """`folders`: of the workspace, resolved. `is_watched`: of ignored files, those that count nevertheless. `keep`: is given the bytes of
-    each file that git does not hold, and returns whether they are kept.
+    each file that git does not hold, and returns whether they are kept. `may_read`: whether commands and tools are shown a file.
 
     One thread at a time may look.
     """
 
     def __init__(
-        self, folders: Callable[[], Sequence[str]], is_watched: Callable[[str], bool], keep: Callable[[Sequence[bytes]], bool]
+        self,
+        folders: Callable[[], Sequence[str]],
+        is_watched: Callable[[str], bool],
+        keep: Callable[[Sequence[bytes]], bool],
+        *,
+        may_read: Callable[[str], bool] = lambda path: True,
     ) -> None:
         self.files: dict[str, FileSeen] = {}
         """All files, as of the last look."""
         self.is_whole = True
         """False: there were more files than are looked at."""
         self._roots = folders
-        self._is_watched = is_watched
+        self._is_watched, self._may_read = is_watched, may_read
         self._room = _Room(keep)
         self._folders: dict[str, _Folder] = {}
         self._identity: dict[str, _Identity] = {}
@@ -391,8 +398,11 @@ class WorkTree:
                     continue
                 git_id = git_id_of(state.data) if state.data is not None else ""
                 is_held = bool(held) and held == git_id
-                is_kept = is_held or self._room.take(state.content, state.data)
-                seen = FileSeen(state.content, git_id, state.mode, is_held, is_kept, len(state.data or b""))
+                if not is_held and state.data is not None and not self._may_read(path):
+                    seen = FileSeen(_unread(path), "", state.mode, is_held, is_kept=False, is_hidden=True)
+                else:
+                    is_kept = is_held or self._room.take(state.content, state.data)
+                    seen = FileSeen(state.content, git_id, state.mode, is_held, is_kept, len(state.data or b""))
                 self.files[path] = seen
                 if not seen.is_as(before):
                     yield Change(path, before, seen)
@@ -441,6 +451,12 @@ class _Room:
         waiting, self._waiting = self._waiting, list[bytes]()
         if waiting:
             self._keep(waiting)
+
+
+def _unread(path: str) -> str:
+    """The content of a file of which not even a hash is recorded, as FileState has it."""
+    identity = _identity_of(path)
+    return "stat:" + ":".join(map(str, identity)) if identity is not None else "stat:"
 
 
 def git_id_of(data: bytes) -> str:

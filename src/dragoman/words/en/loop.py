@@ -6,6 +6,7 @@ TEXTS = {
     "loop.discards_kept": "it throws away work that git does not hold: {names}. A copy is kept first; an undo brings it back",
     "loop.discards_lost": "it throws away work that git does not hold: {names}. It cannot be brought back: {reason}",
     "loop.lost_and_more": "{names} and {more} more ({count} in all)",
+    "loop.lost_hidden": "{path} is hidden from commands, so no copy of it is kept",
     "loop.lost_ignored": "files that .gitignore names",
     "loop.lost_not_ignored": "of ignored files no copies are kept",
     "loop.lost_not_saved": "this conversation is not saved",

@@ -5,6 +5,7 @@ TEXTS = {
     "loop.discards_kept": "它会丢弃 git 未保存的工作：{names}。会先保留副本，撤销即可找回",
     "loop.discards_lost": "它会丢弃 git 未保存的工作：{names}。无法找回：{reason}",
     "loop.lost_and_more": "{names} 以及另外 {more} 个（共 {count} 个）",
+    "loop.lost_hidden": "{path} 对命令隐藏，因此不保留副本",
     "loop.lost_ignored": ".gitignore 所列的文件",
     "loop.lost_not_ignored": "被忽略的文件不保留副本",
     "loop.lost_not_saved": "此对话未保存",

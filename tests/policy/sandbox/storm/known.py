@@ -47,6 +47,9 @@ KNOWN = {
     "a hooks path beneath a link to home": _in("in home", shell("mv a a2; ln -s @home a"), traits=("hooks path",)),
     "husky's folder replaced by a link": _in("in home", shell("mv .husky h2; ln -s @home/lib .husky"), traits=("husky",)),
     "an absent hooks path made by a link": _in("in home", shell("rm -rf a; ln -s @home a"), traits=("absent hooks path",)),
+    "copies of what is hidden, kept before a command": _in(
+        "is home", shell("touch begun"), shell("cat @home/.local/share/dragoman/sessions/*/blobs/* > all.txt", writes=True)
+    ),
     # where our own folders lay
     "our folder in a temporary folder inside": _in("temporary folder inside", shell(_SWAP_PRIVATE), shell(_WRITE_TEMPORARY)),
     "our folder in the workspace that is the temporary folder": _in(
