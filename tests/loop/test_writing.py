@@ -92,7 +92,8 @@ def work(tmp_path: Path) -> Path:
 # --- what runs unasked
 
 
-def test_what_does_not_write_runs_unasked_and_read_only(work: Path, level: int) -> None:
+def test_what_does_not_write_runs_unasked_and_read_only(work: Path, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=":")  # where a python3 with pytest is
     (work / "test_a.py").write_text("def test_a() -> None: ...")
     happened = run_commands(work, "git status", "git log --oneline", "python3 -m pytest -q", "env true; ps", "touch $TMPDIR/x", level=level)
     assert [each["exitCode"] for each in happened.results] == [0] * 5

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from container import can_be_made  # the sandbox of these tests is level 1, which root has everywhere
 from dragoman.words import choose_language, say
+from policy.sandbox.sandboxes import sandbox_at
 from program import Place, calls, script, service
 from terminals import Tmux, tmux
 
-pytestmark = [pytest.mark.usefixtures("with_tmux"), pytest.mark.skipif(not can_be_made(), reason="needs namespaces")]
+pytestmark = [
+    pytest.mark.usefixtures("with_tmux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux"),
+]
 LEAVE = "⌃D"
+
+
+@pytest.fixture(autouse=True)
+def at_level_one(tmp_path: Path) -> None:
+    """The sandbox of these tests: where it does not work, they are skipped."""
+    with sandbox_at(1, tmp_path):
+        pass
 
 
 def cycle(pane: Tmux, *modes: str) -> None:
