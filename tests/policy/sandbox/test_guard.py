@@ -40,7 +40,7 @@ def make_repository(place: Path, config: str = "[core]\n\tbare = false\n") -> Pa
 def guard_of(workspace: Path) -> Guard:
     roots = (str(workspace),)
     seen = Survey(roots).look()
-    return Guard(roots, find_repositories(roots, seen.repositories), near=seen.near)
+    return Guard(roots, find_repositories(roots, seen.repositories), near=seen.near, inodes=seen.inodes)
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -467,6 +467,26 @@ def test_files_that_others_go_by_are_told_once(level: int, is_there: bool, works
     assert "agents go by such files" in ended.remark
     assert f"(+{len(names) - 5})" in ended.notice
     assert all((workspace / name).read_text() == "x\n" for name in names), "they are left as they are"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_files_that_come_to_such_a_name_with_their_folder_are_told(level: int, is_there: bool, workspace: Path) -> None:
+    """None of them is new, and a command may have prepared them where nobody goes by them."""
+    names = ("plain/workflows/ci.yml", *([".github/workflows/ci.yml", "sub/keep"] if is_there else ["sub/keep"]))
+    for name in names:
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("")
+    (workspace / "plain" / "AGENTS.md").write_text("")
+    wait_for_the_clock(workspace / "plain" / "workflows")
+    with sandbox_at(level, workspace) as sandbox:
+        nothing, _ = asyncio.run(bash(sandbox, "echo x > sub/plain.txt; touch sub", workspace))
+        ended, _ = asyncio.run(bash(sandbox, "rm -rf .github; mv plain .github; touch .github", workspace))
+        again, _ = asyncio.run(bash(sandbox, "echo x > plain.txt", workspace))
+    assert nothing.remark == ""
+    assert ".github/workflows/ci.yml" in ended.remark
+    assert ".github/AGENTS.md" in ended.remark
+    assert again.remark == ""
 
 
 def test_start_files_of_a_home_that_is_the_workspace(workspace: Path) -> None:

@@ -224,7 +224,7 @@ class Caretaker:
             boundary = ground.draw(repositories, shared=covers, tools=sight.covered)
             if self._level == 2 and self._living:
                 self._leave_out_movable(boundary, repositories)
-        guard = Guard(ground.writable, repositories, started=ground.started, near=seen.near, with_content=is_last)
+        guard = Guard(ground.writable, repositories, started=ground.started, near=seen.near, inodes=seen.inodes, with_content=is_last)
         self._living.append(prepared := Prepared(boundary, guard, repositories))
         return prepared
 

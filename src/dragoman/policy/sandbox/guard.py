@@ -62,10 +62,11 @@ class Guard:
         *,
         started: Sequence[str] = (),
         near: Mapping[str, Sequence[str]] = {},
+        inodes: Mapping[str, int] = {},
         with_content: bool = False,
     ) -> None:
         """`started`: what runs by itself in a home directory among the roots. `near`: folders that are looked at after it, each with the
-        files in it that are told when they change.
+        files in it that are told when they change; `inodes`: theirs.
         `with_content`: nothing protects hooks and settings while the command runs, so they are kept."""
         self._since_ns = time.time_ns() - _EARLIER_NS
         self._roots = tuple(roots)
@@ -79,7 +80,7 @@ class Guard:
         self._places = {path: _place(path) for _, paths in named for path in paths}
         self._led_to = dict.fromkeys(path for each, paths in named for path in led_to(each, paths, roots))
         self._started = tuple(started)
-        self._near = near
+        self._near, self._inodes = near, inodes
         self._kept: dict[str, tuple[int, bytes]] = {}
         self._is_kept_whole = True
         for path in self._names:
@@ -206,17 +207,22 @@ class Guard:
         """What was made or changed meanwhile in the near folders and in new ones: files by which other programs run something, or that
         agents believe, and repositories of which git would run something (True)."""
         yield from ((path, False) for path in self._started if _changed_at(path, self._since_ns))
-        made: list[str] = []
+        made: list[tuple[str, bool]] = []
         for folder, notable in self._near.items():
             if _changed_at(folder, self._since_ns):
-                yield from self._look_in(folder, made)
+                yield from self._look_in(folder, made, is_other=self._is_other(folder))
             else:
                 yield from ((path, False) for name in notable if _changed_at(path := f"{folder}/{name}", self._since_ns))
-        for folder in made:  # which grows meanwhile
-            yield from self._look_in(folder, made)
+        for folder, is_other in made:  # which grows meanwhile
+            yield from self._look_in(folder, made, is_other=is_other)
 
-    def _look_in(self, folder: str, made: list[str]) -> Iterator[tuple[str, bool]]:
-        """`made`: new folders, which are looked into as well."""
+    def _is_other(self, folder: str) -> bool:
+        """Whether a near folder is not the one that was there: what lies in it need not have changed to be new at this place."""
+        identity = _identity(folder)
+        return folder in self._inodes and identity is not None and identity[1] != self._inodes[folder]
+
+    def _look_in(self, folder: str, made: list[tuple[str, bool]], *, is_other: bool) -> Iterator[tuple[str, bool]]:
+        """`made`: new folders, which are looked into too, and whether what is in them came with them, as `is_other` says of this one."""
         try:
             with os.scandir(folder) as entries:
                 found = [(entry.path, entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -227,9 +233,9 @@ class Guard:
                 if path not in self._signs and _changed_at(path, self._since_ns) and self._leads_elsewhere(path):
                     yield path, True
             elif is_inner:
-                if path not in self._near and len(made) < _NEW_FOLDERS:
-                    made.append(path)
-            elif self._is_told(path) and _changed_at(path, self._since_ns):
+                if (is_other or path not in self._near) and len(made) < _NEW_FOLDERS:
+                    made.append((path, is_other or _changed_at(path, self._since_ns)))
+            elif self._is_told(path) and (is_other or _changed_at(path, self._since_ns)):
                 yield path, False
 
     def _is_told(self, path: str) -> bool:

@@ -47,6 +47,8 @@ class Seen(NamedTuple):
     """Folder → files in it that have another name outside of all these folders."""
     near: Mapping[str, tuple[str, ...]] = {}
     """The first folders, so many that they can be looked at after each command, and in each the files that are notable."""
+    inodes: Mapping[str, int] = {}
+    """Of these folders."""
     is_whole: bool = True
     """False: there were more folders than are looked at."""
 
@@ -119,11 +121,13 @@ class Survey:
             waiting.extend((f"{path}/{name}", is_passed_by or name in _PASSED_BY or name == ".git") for name in folder.inner)
         self._folders = found
         denied = [path for folder in found.values() for path in folder.denied]
+        near = [path for path in list(found)[:_NEAR] if "/.git/" not in f"{path}/"]
         return Seen(
             repositories=tuple(repositories[:MAX_REPOSITORIES]),
             denied=tuple(dict.fromkeys((*denied, *_other_names(denied, found)))),
             shared=_shared(found),
-            near={path: found[path].notable for path in list(found)[:_NEAR] if "/.git/" not in f"{path}/"},
+            near={path: found[path].notable for path in near},
+            inodes={path: found[path].times[0] for path in near},
             is_whole=not waiting,
         )
 
