@@ -41,7 +41,7 @@ COMPILE = $(UV_PIP) compile --quiet --universal --python-version 3.11 --generate
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run screens test test-quick recorded check check-fast types system-parts conformance install-check release-check docs site fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
+.PHONY: help run screens test test-quick mutants recorded check check-fast types system-parts conformance install-check release-check docs site fmt catalog wire-check catalog-check bench bench-context bench-text-tools bench-beside bench-local crash many lock clean
 
 help: ## Show this list
 	@echo 'Usage: make <target> [PYTHON=python3.12] [ARGS=...]'
@@ -58,7 +58,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 WORKERS ?= 4
 
 test: $(DEV) conformance ## Run the whole test suite: make test ARGS='-k sse'
-	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS)
+	$(PYTEST) --workers $(WORKERS) $(ARGS)
 
 SLOWER := $(patsubst %,tests/test_%.py,wheel walks_run examples start_budget public_names contracts agent_page no_network apps \
 	names shared_state file_readers documents no_wall_clock)
@@ -68,7 +68,10 @@ WAITING := --ignore=tests/policy/sandbox $(patsubst %,--ignore=tests/%.py,loop/t
 QUICK := tests/words tests/base tests/values tests/context tests/policy tests/loop tests/providers $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
 
 test-quick: $(DEV) ## The tests that start hardly any process, in about a minute: for the habit
-	$(PYTEST) -q -n 2 --dist worksteal $(QUICK) $(WAITING) $(ARGS)
+	$(PYTEST) -q --workers $(WORKERS) $(QUICK) $(WAITING) $(ARGS)
+
+mutants: $(DEV) ## Change a sample of lines of the program one at a time, and see whether a test fails: two hours, and it goes on where it ended
+	$(BIN)/python -m checks.mutants $(ARGS)
 
 recorded: $(DEV) ## Compare us with recorded exchanges of real services: make recorded RECORDINGS=/some/folder ARGS='--details FILE'
 	@$(if $(RECORDINGS),DRAGOMAN_RECORDINGS='$(subst ','\'',$(RECORDINGS))') PYTHONPATH=tests $(BIN)/python -m recorded $(ARGS)

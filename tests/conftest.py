@@ -23,6 +23,8 @@ from dragoman.words import speak_for_program
 from outside_folders import CORPORA, NO_CORPORA
 from prepared import end_prepared
 from program import Place, Service, service
+from progress import Progress
+from workers import Workers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,10 +41,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="the conversation also at 40 and 200 columns, in screen, dragged about, on a slow line",
     )
+    parser.addoption("--workers", type=int, default=1, help="processes that run tests side by side")
     parser.addoption("--every-offset", action="store_true", help="fault tests cut at every byte offset instead of at a sample")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.verbose <= 0 and (reporter := config.pluginmanager.get_plugin("terminalreporter")):
+        config.pluginmanager.register(Progress(config, reporter), "progress")
+    if (count := config.getoption("workers")) > 1 and not config.option.usepdb:
+        config.pluginmanager.register(Workers(config, count), "workers")
     guard = no_network()
     guard.__enter__()
     config.add_cleanup(lambda: guard.__exit__(None, None, None))
