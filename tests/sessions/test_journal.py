@@ -435,7 +435,7 @@ def test_closing_waits_for_a_sync_that_is_under_way_in_a_thread(path: Path, monk
         await asyncio.to_thread(began.wait, 60)
         closing = threading.Thread(target=journal.close)
         closing.start()
-        closing.join(0.05)
+        await asyncio.sleep(0.05)
         assert closing.is_alive()
         assert not journal.is_closed
         go_on.set()
