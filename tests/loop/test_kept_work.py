@@ -264,7 +264,11 @@ def test_of_files_hidden_from_commands_no_copies_and_no_hashes_are_kept(tmp_path
     desk = Desk(repository(tmp_path / "work"), tmp_path / "blobs")
     hidden = desk.root / "secret.env"
     desk.work = KeptWork(
-        lambda: [str(desk.root)], lambda path: False, desk.blobs, may_read=lambda path: path != str(hidden), tell=desk.faults.append
+        lambda: [str(desk.root)],
+        lambda path: False,
+        desk.blobs,
+        refuse_copy=lambda path, data: "hidden" if path == str(hidden) else "",
+        tell=desk.faults.append,
     )
     put(hidden, b"a password")
     put(desk.root / "plain.txt", b"shown")

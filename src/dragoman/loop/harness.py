@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
 from dragoman.base import jsontext
@@ -507,11 +507,17 @@ class Harness:
                 lambda: self.directories,
                 is_guarded,
                 self.session.blobs,
-                may_read=self.workspace.may_read,
+                refuse_copy=self._refuse_copy,
                 goes_on=self.session.has_running_commands,
                 tell=self._report_not_kept,
             )
         return self.session.kept_work
+
+    def _refuse_copy(self, path: str, data: bytes) -> Literal["", "hidden", "key"]:
+        if not self.workspace.may_read(path):
+            return "hidden"
+        keys = self._hidden_keys()
+        return "key" if keys is not None and keys.is_in(data) else ""
 
     async def _keep_before_writing(self, call: ToolCall) -> None:
         """A command that ran with the workspace read-only runs again, and may write."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dragoman.base.found_files import read_found
 from dragoman.base.visible import escape_hidden
-from dragoman.loop.work_tree import Change, FileSeen, WorkTree
+from dragoman.loop.work_tree import Change, FileSeen, RefuseCopy, WorkTree
 from dragoman.policy.discarding import Discard
 from dragoman.sessions.checkpoints import Begun
 from dragoman.values.contracts import BlobStore
@@ -25,6 +25,7 @@ from dragoman.words import say
 MAX_CHANGED = 5_000
 """So many files that one command changed are recorded."""
 _MIME = "application/octet-stream"
+_REASONS = {"": "loop.lost_too_large", "hidden": "loop.lost_hidden", "key": "loop.lost_key"}
 _STASHES_BYTES = 100_000
 
 
@@ -38,8 +39,8 @@ class Lost(NamedTuple):
 
 
 class KeptWork:
-    """`may_read`: whether commands and tools are shown a file: of others no copies are made, which they could read. `goes_on`: whether a
-    command is running in the background. `tell`: is told once what lies past the bounds, and what could not be kept."""
+    """`refuse_copy`: why no copy of a file may be made. `goes_on`: whether a command is running in the background. `tell`: is told once
+    what lies past the bounds, and what could not be kept."""
 
     def __init__(
         self,
@@ -47,11 +48,11 @@ class KeptWork:
         is_watched: Callable[[str], bool],
         blobs: BlobStore,
         *,
-        may_read: Callable[[str], bool] = lambda path: True,
+        refuse_copy: RefuseCopy = lambda path, data: "",
         goes_on: Callable[[], bool] = lambda: False,
         tell: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self._tree = WorkTree(folders, is_watched, self._keep, may_read=may_read)
+        self._tree = WorkTree(folders, is_watched, self._keep, refuse_copy=refuse_copy)
         self._blobs = blobs
         self._goes_on = goes_on
         self._tell = tell
@@ -109,7 +110,7 @@ class KeptWork:
             }
             names = [path.removeprefix(f"{root}/") for path in sorted(found)]
             reasons = [
-                say("loop.lost_hidden" if found[path].is_hidden else "loop.lost_too_large", path=name)
+                say(_REASONS[found[path].refused], path=name)
                 for name, path in zip(names, sorted(found), strict=True)
                 if not found[path].is_kept
             ]
@@ -176,7 +177,7 @@ class KeptWork:
     def _tell_bounds(self) -> None:
         if self._has_told:
             return
-        past = ((path, seen) for path, seen in self._tree.files.items() if not seen.is_held and not seen.is_kept and not seen.is_hidden)
+        past = ((path, seen) for path, seen in self._tree.files.items() if not seen.is_held and not seen.is_kept and not seen.refused)
         too_large = [path for path, seen in past if stat.S_ISREG(seen.mode)]
         if too_large or not self._tree.is_whole:
             self._has_told = True

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha1
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dragoman.base.folder_events import FolderEvents, is_local
 from dragoman.base.found_files import read_found
@@ -38,6 +38,8 @@ _TICK_NS = 100_000_000
 _CONFIG_BYTES = 200_000
 _IDENTITY = attrgetter("st_ctime_ns", "st_ino", "st_size")
 _Identity = tuple[int, int, int]
+RefuseCopy = Callable[[str, bytes], Literal["", "hidden", "key"]]
+"""Takes a path and the file's bytes."""
 
 
 class FileSeen(NamedTuple):
@@ -53,8 +55,8 @@ class FileSeen(NamedTuple):
     is_kept: bool = True
     """Whether its bytes are kept or held: not those of links, too large files, and what lies past the bounds."""
     size: int = 0
-    is_hidden: bool = False
-    """Whether it is kept from commands and tools, so that no copy is made of it which they could read."""
+    refused: Literal["", "hidden", "key"] = ""
+    """Why no copy of it may be made: it is hidden from commands and tools, which could read the copy, or it holds a key of ours."""
 
     def is_as(self, other: FileSeen | None) -> bool:
         if other is None or self.mode != other.mode:
@@ -154,7 +156,7 @@ class _Repository:
 
 class WorkTree:
     """`folders`: of the workspace, resolved. `is_watched`: of ignored files, those that count nevertheless. `keep`: is given the bytes of
-    each file that git does not hold, and returns whether they are kept. `may_read`: whether commands and tools are shown a file.
+    each file that git does not hold, and returns whether they are kept. `refuse_copy`: why no copy of a file may be made.
 
     One thread at a time may look.
     """
@@ -165,14 +167,14 @@ class WorkTree:
         is_watched: Callable[[str], bool],
         keep: Callable[[Sequence[bytes]], bool],
         *,
-        may_read: Callable[[str], bool] = lambda path: True,
+        refuse_copy: RefuseCopy = lambda path, data: "",
     ) -> None:
         self.files: dict[str, FileSeen] = {}
         """All files, as of the last look."""
         self.is_whole = True
         """False: there were more files than are looked at."""
         self._roots = folders
-        self._is_watched, self._may_read = is_watched, may_read
+        self._is_watched, self._refuse_copy = is_watched, refuse_copy
         self._room = _Room(keep)
         self._folders: dict[str, _Folder] = {}
         self._identity: dict[str, _Identity] = {}
@@ -398,8 +400,8 @@ class WorkTree:
                     continue
                 git_id = git_id_of(state.data) if state.data is not None else ""
                 is_held = bool(held) and held == git_id
-                if not is_held and state.data is not None and not self._may_read(path):
-                    seen = FileSeen(_unread(path), "", state.mode, is_held, is_kept=False, is_hidden=True)
+                if not is_held and state.data is not None and (refused := self._refuse_copy(path, state.data)):
+                    seen = FileSeen(_unread(path), "", state.mode, is_held, is_kept=False, refused=refused)
                 else:
                     is_kept = is_held or self._room.take(state.content, state.data)
                     seen = FileSeen(state.content, git_id, state.mode, is_held, is_kept, len(state.data or b""))

@@ -70,6 +70,10 @@ class HiddenKeys:
                 held = one
         return (text[:-1], held) if held else (text, "")
 
+    def is_in(self, data: bytes) -> bool:
+        """Say whether the bytes of a file hold a key."""
+        return any(key.encode() in data for key in self._keys)
+
     def replace(self, text: str) -> str:
         """A whole text without keys."""
         return self.split(text, is_end=True)[0] if any(key in text for key in self._keys) else text

@@ -27,6 +27,10 @@ _FILE_NOTE_BYTES = 200
 class HidesKeys(Protocol):
     """Takes our own keys out of texts."""
 
+    def is_in(self, data: bytes) -> bool:
+        """Say whether the bytes of a file hold a key."""
+        ...
+
     def replace(self, text: str) -> str:
         """A whole text without keys."""
         ...

@@ -8,6 +8,7 @@ TEXTS = {
     "loop.lost_and_more": "{names} and {more} more ({count} in all)",
     "loop.lost_hidden": "{path} is hidden from commands, so no copy of it is kept",
     "loop.lost_ignored": "files that .gitignore names",
+    "loop.lost_key": "{path} holds an API key, so no copy of it is kept",
     "loop.lost_not_ignored": "of ignored files no copies are kept",
     "loop.lost_not_saved": "this conversation is not saved",
     "loop.lost_stashes": "of stashes no copies are kept",

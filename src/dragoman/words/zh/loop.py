@@ -7,6 +7,7 @@ TEXTS = {
     "loop.lost_and_more": "{names} 以及另外 {more} 个（共 {count} 个）",
     "loop.lost_hidden": "{path} 对命令隐藏，因此不保留副本",
     "loop.lost_ignored": ".gitignore 所列的文件",
+    "loop.lost_key": "{path} 含有 API 密钥，因此不保留副本",
     "loop.lost_not_ignored": "被忽略的文件不保留副本",
     "loop.lost_not_saved": "此对话未保存",
     "loop.lost_stashes": "git stash 的内容不保留副本",
