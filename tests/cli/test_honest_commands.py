@@ -21,7 +21,7 @@ from dragoman.sessions.log import read_log
 from dragoman.sessions.store import FileStore, StoredSession
 from dragoman.sessions.summary import Summary
 from dragoman.values.messages import FinishReason, Response, ToolCall, assistant, tool_result, user
-from dragoman.values.record import FileChange, NotCompressed, Pruned
+from dragoman.values.record import FileChange, NotCompressed, Pruned, RunEnded
 from dragoman.values.usage import Usage
 from program import Place, Service
 
@@ -57,6 +57,7 @@ class Desk:
             history.start_tool(call)
             history.finish_tool(tool_result(call, "output line\n" * 80))
             now[0] += MINUTE_MS
+        session.journal.append(RunEnded(history.entries[-1].seq + 1, now[0], "answered"))
         session.journal.close()
         return session
 

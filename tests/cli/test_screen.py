@@ -233,7 +233,7 @@ def test_shown_text_that_is_void_is_marked(eyes: Eyes) -> None:
         (UserCancelled(), "cancelled\n"),
         (ContextPruned(("a", "b"), 1_234), "context: old tool output is left out from now on (2 calls, about 1,234 tokens)"),
         (ContextCompressed("compressed", 120_000, 30_000), "summarised (about 120,000 tokens before, 30,000 now)"),
-        (ContextCompressed("inflated", 120_000, 130_000), "could not be summarised (inflated; about 120,000 tokens)"),
+        (ContextCompressed("inflated", 120_000, 130_000), "older messages were not summarised: inflated (about 120,000 tokens)"),
     ],
 )
 def test_what_happens_to_a_run_is_one_line(event: TurnEvent, words: str, eyes: Eyes) -> None:
