@@ -115,11 +115,18 @@ def _imported(desk: Desk) -> Summary:
     return next(each for each in desk.store.list(desk.place.work) if each.imported_from)
 
 
+def _undone(desk: Desk) -> None:
+    desk.change_file()
+    desk.place.run("sessions", "undo", desk.short)
+
+
 CASES = {
     "fork": Case("sessions fork {id}", changes=True, file=_newest),
     "rewind": Case("sessions rewind {id} --to 3", changes=True),
     "undo": Case("sessions undo {id}", changes=True, prepare=Desk.change_file),
     "undo without anything to undo": Case("sessions undo {id}", changes=False),
+    "redo": Case("sessions redo {id}", changes=True, prepare=_undone),
+    "redo without anything to redo": Case("sessions redo {id}", changes=False, prepare=Desk.change_file),
     "export": Case("sessions export {id} -o out.html", changes=False, file=lambda desk: "out.html"),
     "import": Case(
         "sessions import out.json",

@@ -96,6 +96,42 @@ def test_a_run_is_undone_and_the_one_before_it_after_that(tmp_path: Path) -> Non
     play(go)
 
 
+def test_undos_are_redone_in_turn_and_so_are_the_files_of_a_rewind(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    agent = agent_in(tmp_path, EDITS)
+    after = {"a.txt": "three\n", "new/b.txt": "made\n"}
+
+    async def go() -> None:
+        assert agent.redo() == ()
+        await agent.run("first")
+        start = agent.history.entries[0].seq
+        await agent.run("second")
+        agent.undo()
+        agent.undo(2)
+        assert agent.redo() == (str(tmp_path / "new/b.txt"), str(tmp_path / "a.txt"))
+        assert files(tmp_path) == {"a.txt": "two\n", "new/b.txt": "made\n"}
+        agent.redo()
+        assert files(tmp_path) == after
+        assert agent.redo() == ()
+        agent.rewind(start, files=True)
+        assert files(tmp_path) == {"a.txt": "one\n"}
+        assert agent.history.view.messages == ()
+        (tmp_path / "a.txt").write_text("mine\n")
+        with pytest.raises(UndoRefused, match=r"nothing was redone: .*a\.txt: it was changed by somebody else since"):
+            agent.redo()
+        assert files(tmp_path) == {"a.txt": "mine\n"}
+        agent.redo(force=True)
+        assert files(tmp_path) == after
+        assert agent.history.view.messages == (), "the files alone: the conversation stays where it was rewound to"
+        agent.restore_files(start)
+        assert files(tmp_path) == {"a.txt": "one\n"}
+        agent.redo()
+        assert files(tmp_path) == after
+        check_record(agent.history)
+
+    play(go)
+
+
 def test_each_change_stands_before_its_result_and_what_was_written_ahead_before_the_call_runs(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     agent = agent_in(tmp_path, EDITS)

@@ -34,6 +34,7 @@ _FORGET = "Set aside what ", " said: it is no longer part of my setup."
 _BRANCH = "Git branch: "
 STATUS, _OLD_STATUS = "Git status of ", "Git status now:"
 UNDONE = "These changes of yours were undone, so the files are again as they were before them:"
+REDONE = "These changes of yours that had been undone were redone, so the files are again as they were after them:"
 CHANGED_FILES = "These files changed on disk since you last read or wrote them. Read them again before you rely on what you saw:"
 
 MODE, COMMANDS, PERSON = "Approval mode: ", "Commands run ", "Questions: "
@@ -287,7 +288,7 @@ def generic_text(text: str) -> str:
 
 def _is_listing(line: str) -> bool:
     """Or another line that is not the same everywhere: about git, or about the conditions."""
-    if line.startswith((_BRANCH, STATUS, _OLD_STATUS, UNDONE, CHANGED_FILES, *_BEGINNINGS)):
+    if line.startswith((_BRANCH, STATUS, _OLD_STATUS, UNDONE, REDONE, CHANGED_FILES, *_BEGINNINGS)):
         return True
     return any(_between(around, line) is not None for around in (_EMPTY, _HOLDS, _NEW, _GONE))
 

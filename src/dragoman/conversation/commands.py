@@ -135,6 +135,7 @@ COMMANDS = (
     Command("sessions", "session", "pages.sessions_slash:sessions", _SESSIONS, EVERYWHERE, opens_list=True),
     Command("diff", "files", where=LIVE, opens_list=True),
     Command("undo", "files", "pages.sessions_slash:undo", (Operand("--force"),)),
+    Command("redo", "files", "pages.sessions_slash:redo", (Operand("--force"),)),
     Command("todo", "files", where=LIVE, while_running=True),
     Command("ps", "files", "pages.work_slash:ps", aliases=("tasks", "shells")),
     Command("stop", "files", "pages.work_slash:stop", (Operand("ID", is_required=True),)),

@@ -141,6 +141,7 @@ CHINESE_HELP["sessions"] = """\
        dragoman sessions fork [ID] [--at N]   复制会话，到条目 N 为止
        dragoman sessions rewind [ID] --to N   回到条目 N；不删除任何内容
        dragoman sessions undo [ID]            恢复其最近一次运行更改的文件
+       dragoman sessions redo [ID]            收回最近一次撤销
        dragoman sessions export [ID]          写成 Markdown，或 --as 指定的格式
        dragoman sessions import FILE          从 gemini-cli、Claude Code、Codex、pi、Cline 或我们的 JSON 导入
        dragoman sessions delete ID            永久删除会话；先询问
@@ -153,7 +154,7 @@ ID 是 latest（不写也是它），或 list 显示的 ID；写出更多开头�
                            等程序使用的轨迹）；--atif 与之相同
   -o, --output FILE        写入只有您能读取的 FILE；其扩展名决定格式
       --yes                不经询问即删除；覆盖 FILE
-      --force              undo：也恢复之后被更改的文件和受保护的文件
+      --force              undo、redo：也恢复之后被更改的文件和受保护的文件
       --output-format F    list、show、search：text（默认）或 json
   -C, --directory DIR      DIR 的会话；路径相对于它
       --config FILE        用 FILE 代替您的 config.toml

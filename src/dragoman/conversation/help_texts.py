@@ -151,6 +151,7 @@ usage: dragoman sessions [list] [--all]       this folder's sessions, or those o
        dragoman sessions fork [ID] [--at N]   copy a session, up to entry N
        dragoman sessions rewind [ID] --to N   go back to entry N; nothing is deleted
        dragoman sessions undo [ID]            restore the files that its last run changed
+       dragoman sessions redo [ID]            take its last undo back
        dragoman sessions export [ID]          write it as Markdown, or in the format of --as
        dragoman sessions import FILE          from gemini-cli, Claude Code, Codex, pi, Cline, or our JSON
        dragoman sessions delete ID            delete a session for good; asks first
@@ -164,7 +165,7 @@ the whole one, works as well. show prints the number N of each entry.
                            record (gemini-cli's), atif (a trajectory for Harbor and others); --atif: the same
   -o, --output FILE        write to FILE, readable by you only; its extension gives the format
       --yes                delete without asking; overwrite FILE
-      --force              undo: also restore files that were changed since, and guarded ones
+      --force              undo, redo: also restore files that were changed since, and guarded ones
       --output-format F    list, show, search: text (default) or json
   -C, --directory DIR      the sessions of DIR; paths are relative to it
       --config FILE        use FILE instead of your config.toml

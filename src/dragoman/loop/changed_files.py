@@ -1,4 +1,4 @@
-"""What happened to the model's files beside it: changes that were undone, and files in its context that somebody else changed.
+"""What happened to the model's files beside it: changes that were undone or redone, and files in its context that somebody else changed.
 
 It is told with the next prompt. What the model knows stands on the record: each call has the files that it read or changed, as they were
 then, and each note those that it told of. So a resumed session tells what the live one would have told.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dragoman.context.environment import CHANGED_FILES, UNDONE
+from dragoman.context.environment import CHANGED_FILES, REDONE, UNDONE
 from dragoman.context.view import View
 from dragoman.sessions.bounds import last_imported_seq
 from dragoman.sessions.file_state import NOTHING, FileState, is_hash, read_file_state
@@ -50,6 +50,8 @@ class FilesToCheck(msgspec.Struct, frozen=True):
     """Files in the model's context, as it knows them, those that it knew last at the end."""
     undone: dict[str, Undone]
     """What was undone and not told yet."""
+    redone: dict[str, Undone]
+    """What the model was told was undone, and was redone since."""
     left: dict[str, str]
     """Files as calls of the model left them since it knew them: the SHA-256 of the content."""
 
@@ -63,12 +65,12 @@ def files_to_check(view: View, entries: Sequence[Entry]) -> FilesToCheck:
     own = [entry for entry in entries if entry.seq > imported]
     gone = _find_rewound(entries)
     known = _known_versions(view, own)
-    undone = _find_undone(own, gone)
+    undone, redone = _find_undone(own, gone)
     left: dict[str, str] = {}
     for entry in own:
         if isinstance(entry, FilesChanged) and entry.seq not in gone and not entry.unsure:
             left |= {file.path: file.after for file in entry.files if file.path in known and entry.seq > known[file.path][0]}
-    return FilesToCheck({path: version for path, (_, version) in known.items()}, undone, left)
+    return FilesToCheck({path: version for path, (_, version) in known.items()}, undone, redone, left)
 
 
 def _find_rewound(entries: Sequence[Entry]) -> set[int]:
@@ -101,23 +103,36 @@ def _known_versions(view: View, entries: Sequence[Entry]) -> dict[str, tuple[int
     return known
 
 
-def _find_undone(entries: Sequence[Entry], gone: set[int]) -> dict[str, Undone]:
-    """By path: what was undone of changes that the model knows of, and has not been told that they were."""
+def _find_undone(entries: Sequence[Entry], gone: set[int]) -> tuple[dict[str, Undone], dict[str, Undone]]:
+    """By path: what was undone, and what was redone, of changes that the model knows of, and has not been told that they were.
+
+    What was undone and redone before it was told is as the model knows it, and the other way round.
+    """
     changes = {entry.seq: entry for entry in entries if isinstance(entry, FilesChanged)}
-    untold: dict[str, set[int]] = {}
+    undone: dict[str, set[int]] = {}
+    redone: dict[str, set[int]] = {}
     for entry in entries:
         if isinstance(entry, FilesRestored):
+            done, taken_back = (redone, undone) if entry.redoes else (undone, redone)
             for seq in entry.seqs:
                 for file in changes[seq].files if seq in changes and seq not in gone else ():
-                    untold.setdefault(file.path, set()).add(seq)
+                    if seq in taken_back.get(file.path, ()):
+                        taken_back[file.path].discard(seq)
+                    else:
+                        done.setdefault(file.path, set()).add(seq)
         elif isinstance(entry, Said) and entry.seq not in gone:
             for told in entry.files:
-                untold.pop(told.path, None)
-    undone: dict[str, Undone] = {}
+                undone.pop(told.path, None)
+                redone.pop(told.path, None)
+    return _as_chains(undone, changes), _as_chains(redone, changes)
+
+
+def _as_chains(untold: dict[str, set[int]], changes: dict[int, FilesChanged]) -> dict[str, Undone]:
+    found: dict[str, Undone] = {}
     for path, seqs in untold.items():
-        chain = [file for seq in sorted(seqs) for file in changes[seq].files if file.path == path]
-        undone[path] = Undone(chain[0].before, chain[-1].after)
-    return undone
+        if chain := [file for seq in sorted(seqs) for file in changes[seq].files if file.path == path]:
+            found[path] = Undone(chain[0].before, chain[-1].after)
+    return found
 
 
 # --- what the disk says --------------------------------------------------------------------------------------------------
@@ -125,8 +140,8 @@ def _find_undone(entries: Sequence[Entry], gone: set[int]) -> dict[str, Undone]:
 
 def find_news(check: FilesToCheck, blobs: BlobStore, may_read: Callable[[str], bool], display: Callable[[str], str]) -> FileNews:
     """Compare with the files as they are now. For a thread. `may_read`: whether the model may read a file; others are left alone."""
-    paths = dict.fromkeys((*check.undone, *reversed(check.known)))
-    undone, changed, files = list[str](), list[str](), list[FileVersion]()
+    paths = dict.fromkeys((*check.undone, *check.redone, *reversed(check.known)))
+    undone, redone, changed, files = list[str](), list[str](), list[str](), list[FileVersion]()
     for path in list(paths)[:MAX_LOOKED_AT]:
         if not may_read(path):
             continue
@@ -134,15 +149,17 @@ def find_news(check: FilesToCheck, blobs: BlobStore, may_read: Callable[[str], b
         if state.content.startswith("error:"):
             continue
         before, now = check.known.get(path), _version_now(path, state)
-        was_undone = check.undone.get(path)
+        was_undone, was_redone = check.undone.get(path), check.redone.get(path)
         if was_undone is not None and state.content == was_undone.before != was_undone.after:
             undone.append(f"{display(path)}{_undone_words(was_undone, state, blobs)}")
+        elif was_redone is not None and state.content == was_redone.after != was_redone.before:
+            redone.append(f"{display(path)}{_redone_words(was_redone, state, blobs)}")
         elif _is_as_known(before, now, was_undone, check.left.get(path), state):
             continue
         else:
             changed.append(f"{display(path)}{_changed_words(before, now)}")
         files.append(now)
-    return FileNews((fragment(UNDONE, undone), fragment(CHANGED_FILES, changed)), tuple(files))
+    return FileNews((fragment(UNDONE, undone), fragment(REDONE, redone), fragment(CHANGED_FILES, changed)), tuple(files))
 
 
 def fragment(heading: str, files: Sequence[str]) -> str:
@@ -173,12 +190,21 @@ def _undone_words(undone: Undone, state: FileState, blobs: BlobStore) -> str:
     return f" ({counted} lines)" if counted else ""
 
 
-def _count_changed_lines(after: str, state: FileState, blobs: BlobStore) -> str:
-    """How many lines the undo added and removed; empty where that cannot be counted."""
-    if state.data is None or len(state.data) > MAX_COMPARED_BYTES or not is_hash(after):
+def _redone_words(redone: Undone, state: FileState, blobs: BlobStore) -> str:
+    if redone.after == NOTHING:
+        return " (removed again)"
+    if redone.before == NOTHING:
+        return " (there again)"
+    counted = _count_changed_lines(redone.before, state, blobs)
+    return f" ({counted} lines)" if counted else ""
+
+
+def _count_changed_lines(replaced: str, state: FileState, blobs: BlobStore) -> str:
+    """How many lines an undo or a redo added and removed; empty where that cannot be counted."""
+    if state.data is None or len(state.data) > MAX_COMPARED_BYTES or not is_hash(replaced):
         return ""
     try:
-        old = blobs.get(after)
+        old = blobs.get(replaced)
     except OSError:
         return ""
     if old is None or len(old) > MAX_COMPARED_BYTES:

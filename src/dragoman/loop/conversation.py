@@ -159,6 +159,13 @@ class BetweenRuns(TakesOver):
         self._session.work.require_none()
         return undo(self._harness, runs, force=force)
 
+    def redo(self, *, force: bool = False) -> tuple[str, ...]:
+        """Take back the last undo, also of a rewind's files. Raises as `undo` does. Returns () where a call has changed files since."""
+        from dragoman.loop.going_back import redo
+
+        self._session.work.require_none()
+        return redo(self._harness, force=force)
+
     def restore_files(self, seq: int, *, force: bool = False) -> tuple[str, ...]:
         """Put files back as they were after entry `seq`, as `undo` does; the conversation goes on. Returns the paths that were changed."""
         from dragoman.loop.going_back import restore_files

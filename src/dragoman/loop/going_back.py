@@ -1,4 +1,4 @@
-"""Going back: files as they were before the last runs, and the conversation as it stood after an entry."""
+"""Going back: files as they were before the last runs or before an undo, and the conversation as it stood after an entry."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from dragoman.policy.guarded_files import is_guarded
 from dragoman.sessions.bounds import undo_bounds
 from dragoman.sessions.restore import restore
-from dragoman.sessions.undo import changes_after, changes_of_last_run, plan_undo
+from dragoman.sessions.undo import UndoPlan, changes_after, changes_of_last_run, plan_redo, plan_undo, undos_to_redo
 from dragoman.values.errors import InputError
-from dragoman.values.record import FilesChanged
+from dragoman.values.record import FileChange, FilesChanged, FilesRestored
 from dragoman.words import say
 
 if TYPE_CHECKING:
@@ -21,6 +21,19 @@ def undo(harness: Harness, runs: int, *, force: bool) -> tuple[str, ...]:
     """Undo what tools did to files in the last runs. Returns the paths that were changed by it."""
     _note_beside(harness)
     return _put_back(harness, changes_of_last_run(harness.session.history.entries, runs), force=force)
+
+
+def redo(harness: Harness, *, force: bool) -> tuple[str, ...]:
+    """Take back the last undo that can be redone. Returns the paths that were changed by it."""
+    _note_beside(harness)
+    session = harness.session
+    undos = undos_to_redo(session.history.entries)
+    if not undos:
+        return ()
+    bounds = undo_bounds(harness.directories, harness.memory_file, is_guarded, session.history.entries)
+    files = _carry_out(harness, plan_redo(undos[-1], session.blobs, bounds), force=force)
+    session.history.append(FilesRestored(*session.history.stamp(), undos[-1].seqs, files, undos[-1].seq))
+    return tuple(file.path for file in files)
 
 
 def rewind(harness: Harness, seq: int, *, files: bool, force: bool) -> tuple[str, ...]:
@@ -54,8 +67,15 @@ def _put_back(harness: Harness, changes: Sequence[FilesChanged], *, force: bool)
     plan = plan_undo(changes, session.blobs, bounds)
     if not plan.changes:
         return ()
-    if session.log is not None:
-        session.log.note_folders(plan.folders)
-    restored = restore(plan, force=force)
-    session.history.restore_files(plan.changes, restored.files)
-    return tuple(file.path for file in restored.files)
+    files = _carry_out(harness, plan, force=force)
+    session.history.restore_files(plan.changes, files)
+    return tuple(file.path for file in files)
+
+
+def _carry_out(harness: Harness, plan: UndoPlan, *, force: bool) -> tuple[FileChange, ...]:
+    if harness.session.log is not None:
+        harness.session.log.note_folders(plan.folders)
+    files = restore(plan, force=force).files
+    if harness.session.background is not None and harness.kept_work is not None:
+        harness.kept_work.note_restored(files)
+    return files

@@ -333,7 +333,7 @@ class Harness:
 
         history, workspace = self.session.history, self.workspace
         check = files_to_check(history.view, history.entries)
-        if not check.known and not check.undone:
+        if not check.known and not check.undone and not check.redone:
             return None
         return await asyncio.to_thread(find_news, check, self.session.blobs, workspace.may_look_at, workspace.display_path)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.base.found_files import read_found
@@ -93,6 +93,12 @@ class KeptWork:
         if self._running:
             self._edited |= {file.path: file.after for file in files}
 
+    def note_restored(self, files: Iterable[FileChange]) -> None:
+        """An undo or a redo has put these back: that is no command's doing."""
+        contents = {file.path: file.after for file in files}
+        with self._lock:
+            self._look(contents)
+
     def beside(self) -> tuple[FileChange, ...]:
         """What changed while a command went on in the background, as of now; each change once."""
         with self._lock:
@@ -147,9 +153,14 @@ class KeptWork:
         with self._lock:
             self._tree.close()
 
-    def _look(self) -> None:
-        """Look before a command: at what the system has noted since the look after the last one, which was at every file."""
+    def _look(self, restored: Mapping[str, str] | None = None) -> None:
+        """Look before a command: at what the system has noted since the look after the last one, which was at every file.
+
+        `restored`: content by path of files that are as we have just put them back.
+        """
         changes = self._tree.look(wholly=self._went_on or bool(self._running))
+        if restored is not None:
+            changes = [each for each in changes if restored.get(each.path) != (each.after.content if each.after is not None else "")]
         if self._running:
             self._pending += changes
         elif self._went_on or self._goes_on():

@@ -1,4 +1,4 @@
-"""Carry out an undo plan: check every file again, write its new content beside it, and only then replace anything.
+"""Carry out the plan of an undo or a redo: check every file again, write its new content beside it, and only then replace anything.
 
 If something goes wrong, everything is rolled back: all or nothing. Replaced content goes to the blob store first.
 """
@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Sequence
 from functools import partial
+from stat import S_IMODE
 
 import msgspec
 
@@ -27,7 +28,7 @@ _SHOWN_CONFLICTS = 5
 class UndoRefused(InputError):
     """Conflicts forbid it. Nothing was changed."""
 
-    def __init__(self, conflicts: Sequence[Conflict], *, leaves_some: bool = False) -> None:
+    def __init__(self, conflicts: Sequence[Conflict], *, leaves_some: bool = False, is_redo: bool = False) -> None:
         """`leaves_some`: force would leave out what cannot be restored, and restore the rest."""
         self.conflicts = tuple(conflicts)
         self.shown = tuple(each for place, each in enumerate(self.conflicts) if each.is_guarded or place < _SHOWN_CONFLICTS)
@@ -36,7 +37,9 @@ class UndoRefused(InputError):
         shown = [say("sessions.undo_conflict", path=each.path, reason=each.reason) for each in self.shown]
         count = len(self.conflicts) - len(self.shown)
         more = say("sessions.undo_more", count=count) if count > 0 else ""
-        super().__init__(say("sessions.undo_refused_force" if self.can_force else "sessions.undo_refused", conflicts=shown, more=more))
+        act = "redo" if is_redo else "undo"
+        key = f"sessions.{act}_refused_force" if self.can_force else f"sessions.{act}_refused"
+        super().__init__(say(key, conflicts=shown, more=more))
 
 
 class UndoFailed(DragomanError):
@@ -58,7 +61,7 @@ def restore(plan: UndoPlan, *, force: bool = False) -> RestoreResult:
     Force overrides those conflicts that allow it, and leaves the other files out. Links are not followed. Folders that become empty stay.
     """
     if plan.conflicts and not force:
-        raise UndoRefused(plan.conflicts, leaves_some=bool(plan.steps))
+        raise UndoRefused(plan.conflicts, leaves_some=bool(plan.steps), is_redo=plan.is_redo)
     attempt = _Attempt(plan)
     try:
         for step in plan.steps:
@@ -67,10 +70,10 @@ def restore(plan: UndoPlan, *, force: bool = False) -> RestoreResult:
     except (OSError, UndoRefused) as error:
         stuck = attempt.roll_back()
         if isinstance(error, FileChanged) and not stuck:
-            raise UndoRefused([Conflict(attempt.at, say("sessions.undo_changed_now"))]) from error
+            raise attempt.refusal(attempt.at, say("sessions.undo_changed_now")) from error
         if isinstance(error, UndoRefused) and not stuck:
             raise
-        raise UndoFailed(_failure_message(error, attempt.at, stuck)) from error
+        raise UndoFailed(_failure_message(error, attempt.at, stuck, is_redo=plan.is_redo)) from error
     except BaseException:
         attempt.roll_back()
         raise
@@ -78,11 +81,11 @@ def restore(plan: UndoPlan, *, force: bool = False) -> RestoreResult:
     return RestoreResult(tuple(work.change for work in attempt.works), tuple(each for each in plan.conflicts if not each.can_force))
 
 
-def _failure_message(error: Exception, path: str, stuck: Sequence[str]) -> str:
+def _failure_message(error: Exception, path: str, stuck: Sequence[str], *, is_redo: bool) -> str:
     why = error.strerror or error if isinstance(error, OSError) else error
     if stuck:
-        return say("sessions.undo_stuck", path=path, reason=why, stuck=", ".join(stuck))
-    return say("sessions.undo_failed", path=path, reason=why)
+        return say("sessions.redo_stuck" if is_redo else "sessions.undo_stuck", path=path, reason=why, stuck=", ".join(stuck))
+    return say("sessions.redo_failed" if is_redo else "sessions.undo_failed", path=path, reason=why)
 
 
 class _StepWork:
@@ -106,7 +109,11 @@ class _StepWork:
 
     @property
     def change(self) -> FileChange:
-        return FileChange(self.step.path, self.now.content, self.step.content, self.now.mode)
+        """What it did to the file. As with changes by calls, the mode has the file type only if it was changed, so that a redo leaves
+        alone a mode that somebody else has set since."""
+        keeps_mode = self.step.content != NOTHING and self.step.mode in (None, self.now.permissions)
+        mode = S_IMODE(self.now.mode) if keeps_mode else self.now.mode
+        return FileChange(self.step.path, self.now.content, self.step.content, mode)
 
 
 class _Attempt:
@@ -117,15 +124,18 @@ class _Attempt:
         self._plan = plan
         self._made: list[str] = []
 
+    def refusal(self, path: str, reason: str, *, can_force: bool = True) -> UndoRefused:
+        return UndoRefused([Conflict(path, reason, can_force)], is_redo=self._plan.is_redo)
+
     # --- nothing is visible yet
 
     def prepare(self, step: UndoStep, force: bool) -> None:
         self.at = step.path
         now = read_file_state(step.path)
         if reason := obstacle(step, now, self._plan.blobs):
-            raise UndoRefused([Conflict(step.path, reason, can_force=False)])
+            raise self.refusal(step.path, reason, can_force=False)
         if (now.content, now.mode) != (step.found.content, step.found.mode) and not force:
-            raise UndoRefused([Conflict(step.path, say("sessions.undo_changed_now"))])
+            raise self.refusal(step.path, say("sessions.undo_changed_now"))
         if now.data is not None:
             self._plan.blobs.put("application/octet-stream", now.data)
         work = _StepWork(step, FileState(now.content, now.mode))
@@ -137,7 +147,7 @@ class _Attempt:
             work.status = directory.stat(work.name) if now.content else None
             if work.is_mode_only and work.status is not None and work.status.st_nlink > 1:
                 if not is_hash(step.content):
-                    raise UndoRefused([Conflict(step.path, say("sessions.undo_not_kept"), can_force=False)])
+                    raise self.refusal(step.path, say("sessions.undo_not_kept"), can_force=False)
                 work.is_mode_only, is_written = False, True
             if is_written:
                 self._write_beside(directory, work)

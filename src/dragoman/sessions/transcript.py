@@ -123,6 +123,7 @@ NoteKind = Literal[
     "compressed",
     "rewound",
     "restored",
+    "redone",
     "field_refused",
     "unchecked",
     "attempt_failed",
@@ -251,7 +252,7 @@ class TranscriptReader:
             case Rewound(to_seq=to_seq):
                 self._note(entry, "rewound", str(to_seq))
             case FilesRestored(seqs=seqs):
-                self._note(entry, "restored", str(len(seqs)))
+                self._note(entry, "redone" if entry.redoes else "restored", str(len(seqs)))
             case Unknown(json=json):
                 self._note(entry, "unknown", json)
             case AnswerUnchecked(reason=reason):

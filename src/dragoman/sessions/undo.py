@@ -2,8 +2,10 @@
 
 changes = changes_of_last_run(history.entries)
 plan = plan_undo(changes, blobs, bounds)  # touches nothing; plan.conflicts is for a person to read
-restore(plan)                           # or refuses, and has touched nothing
-history.restore_files(plan.changes)
+restored = restore(plan)                # or refuses, and has touched nothing
+history.restore_files(plan.changes, restored.files)
+
+A redo takes an undo back in the same way: `plan_redo(undos_to_redo(entries)[-1], blobs, bounds)`.
 """
 
 from __future__ import annotations
@@ -41,14 +43,20 @@ PRIVATE = 0o600
 # --- which changes -------------------------------------------------------------------------------------------------------
 
 
-@fold("undo")
 def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
     """The changes that calls made to files and that were not undone, in order. What was imported does not count.
 
     An entry written ahead counts only if its call never ended, or if no later entry says what the call had done by its end. For a command
     after which nobody could look, all that was kept before it counts.
     """
-    changes, ahead, restored = list[FilesChanged](), dict[str, FilesChanged](), set[int]()
+    changes, undone = _recorded_changes(entries)
+    return [change for change in changes if change.seq not in undone]
+
+
+@fold("undo")
+def _recorded_changes(entries: Sequence[Entry]) -> tuple[list[FilesChanged], set[int]]:
+    """As `file_changes`, with those that were undone, and the seqs of these."""
+    changes, ahead, undone = list[FilesChanged](), dict[str, FilesChanged](), set[int]()
     unended = dict[str, FilesKept]()
     imported = last_imported_seq(entries)
     for entry in entries:
@@ -72,12 +80,12 @@ def file_changes(entries: Sequence[Entry]) -> list[FilesChanged]:
                     changes.append(before)
             case ToolPostponed(call_id=call_id):
                 ahead.pop(call_id, None)  # what it did before it was put off has an entry of its own
-            case FilesRestored(seqs=seqs):
-                restored.update(seqs)
+            case FilesRestored(seqs=seqs, redoes=redoes):
+                (undone.difference_update if redoes else undone.update)(seqs)
             case _:
                 pass
     changes += (*ahead.values(), *(_all_that_was_kept(entries, each) for each in unended.values()))
-    return sorted((change for change in changes if change.files and change.seq not in restored), key=lambda change: change.seq)
+    return sorted((change for change in changes if change.files), key=lambda change: change.seq), undone
 
 
 def _all_that_was_kept(entries: Sequence[Entry], last: FilesKept) -> FilesChanged:
@@ -118,6 +126,25 @@ def changes_of_last_changing_run(entries: Sequence[Entry]) -> list[FilesChanged]
         return []
     last = changes[-1].seq
     return changes_of_last_run([each for each in entries if each.seq <= last or isinstance(each, FilesRestored | ToolFinished)])
+
+
+def undos_to_redo(entries: Sequence[Entry]) -> list[FilesRestored]:
+    """The undos that can be redone, the last one at the end; rewinds that put files back are among them.
+
+    As in an editor, they end with the next change that a call makes. What somebody else changes ends none: that is refused file by file.
+    """
+    imported = last_imported_seq(entries)
+    made = {change.seq for change in _recorded_changes(entries)[0] if not change.unsure}
+    undos = list[FilesRestored]()
+    for entry in entries:
+        if entry.seq in made:
+            undos.clear()
+        elif isinstance(entry, FilesRestored) and entry.seq > imported:
+            if entry.redoes:
+                undos = [undo for undo in undos if undo.seq != entry.redoes]
+            elif entry.files:
+                undos.append(entry)
+    return undos
 
 
 def _prompts(entries: Sequence[Entry]) -> list[int]:
@@ -178,10 +205,12 @@ class UndoPlan(msgspec.Struct, frozen=True):
     """What an undo would do. Without steps there is nothing to do: everything is as it was."""
 
     changes: tuple[FilesChanged, ...]
-    """The changes it undoes, to be recorded afterwards."""
+    """The changes it undoes, to be recorded afterwards. Of a redo, none."""
     steps: tuple[UndoStep, ...]
     conflicts: tuple[Conflict, ...]
     blobs: BlobStore
+    is_redo: bool = False
+    """Whether it takes an undo back, for what is said."""
 
     @property
     def folders(self) -> set[str]:
@@ -218,6 +247,12 @@ def plan_undo(changes: Iterable[FilesChanged], blobs: BlobStore, bounds: UndoBou
             conflicts.append(Conflict(path, reason))
     conflicts.sort(key=lambda each: not each.is_guarded)
     return UndoPlan(changes, tuple(steps), tuple(conflicts), blobs)
+
+
+def plan_redo(undo: FilesRestored, blobs: BlobStore, bounds: UndoBounds) -> UndoPlan:
+    """Plan how to get back to the state before this undo: of the files that it put back. Reads files and changes nothing."""
+    plan = plan_undo((FilesChanged(undo.seq, undo.timestamp_ms, "", undo.files),), blobs, bounds)
+    return msgspec.structs.replace(plan, changes=(), is_redo=True)
 
 
 def _mode(chain: Sequence[FileChange], now: FileState) -> int | None:

@@ -23,8 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def fold(name: Fold) -> Callable[[_F], _F]:
-    """Mark the function that is this fold: it names the kinds of entries that it reads, and no others. `read_by` of each kind says the
-    same; `tests/values/test_folds.py` compares the two."""
+    """Mark the function that is this fold. It names the kinds of entries that it reads, as their `read_by` does: a test compares them."""
     return lambda function: function
 
 
@@ -302,13 +301,14 @@ class FilesKept(_Entry, frozen=True, tag="files_kept"):
 
 
 class FilesRestored(_Entry, frozen=True, tag="files_restored"):
-    """Changes that were undone: the seqs of their FilesChanged entries, and what that did to files."""
+    """Changes that were undone, or redone: the seqs of their FilesChanged entries, and what that did to files."""
 
     read_by: ClassVar[frozenset[Fold]] = frozenset({"undo", "transcript"})
     seqs: tuple[int, ...]
     files: tuple[FileChange, ...] = ()
-    """Each file that was put back: `before` is what was replaced, kept as a blob, `after` what was put there; empty: it was removed. Logs
-    of an earlier version do not have it."""
+    """Each file that was put back: `before` is what was replaced, kept as a blob, `after` is empty if it was removed. Old logs lack it."""
+    redoes: int = 0
+    """The seq of the undo that was redone, so that these changes count again. 0: this is an undo."""
 
 
 class Pruned(_Entry, frozen=True, tag="pruned"):

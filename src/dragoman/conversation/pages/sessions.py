@@ -131,6 +131,14 @@ def _undo(command: SessionsCommand) -> str:
         return undo_last_run(session, command.name(found), command.memory_file, force=command.options.force)
 
 
+def _redo(command: SessionsCommand) -> str:
+    from dragoman.conversation.pages.session_undo import redo_last_undo
+
+    found = command.find()
+    with open_to_append(command.store, found.path) as session:
+        return redo_last_undo(session, command.name(found), command.memory_file, force=command.options.force)
+
+
 def _export(command: SessionsCommand) -> str:
     from dragoman.conversation.pages.session_files import export_session
 
@@ -153,6 +161,7 @@ ACTIONS: dict[str, Action[SessionsCommand]] = {
     "delete": Action(_delete, "ID", ("yes",), json=False),
     "import": Action(_import, "FILE", json=False),
     "undo": Action(_undo, "[ID]", ("force",), json=False),
+    "redo": Action(_redo, "[ID]", ("force",), json=False),
 }
 
 

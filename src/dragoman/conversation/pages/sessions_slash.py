@@ -12,7 +12,7 @@ from dragoman.base.ids import named_by
 from dragoman.base.places import path_inside
 from dragoman.conversation.subcommand import Printed, Subcommand, parse_words
 from dragoman.sessions.projects import session_id_of
-from dragoman.sessions.undo import changes_of_last_changing_run
+from dragoman.sessions.undo import changes_of_last_changing_run, undos_to_redo
 from dragoman.values.errors import InputError
 from dragoman.words import say
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.conversation.talk import Talk
 
 
-_OF_ONE = ("show", "fork", "rewind", "undo", "export")
+_OF_ONE = ("show", "fork", "rewind", "undo", "redo", "export")
 """Actions that are about this session where none is named."""
 
 
@@ -37,6 +37,8 @@ def sessions(talk: Talk, rest: str) -> Printed | Subcommand:
         return Printed(_rewind(talk, options.to), ())
     if action == "undo":
         return Printed(_undo(talk, force=options.force), ())
+    if action == "redo":
+        return Printed(_redo(talk, force=options.force), ())
     if action == "delete":
         raise InputError(say("conversation.session_is_open"))
     return Subcommand(options, columns)
@@ -56,9 +58,17 @@ def _rewind(talk: Talk, seq: int) -> str:
 
 
 def undo(talk: Talk, rest: str) -> str:
+    return _undo(talk, force=_is_forced(rest))
+
+
+def redo(talk: Talk, rest: str) -> str:
+    return _redo(talk, force=_is_forced(rest))
+
+
+def _is_forced(rest: str) -> bool:
     if rest not in ("", "--force"):
         raise InputError(say("unknown_option", name=rest[:40], hint=""))
-    return _undo(talk, force=bool(rest))
+    return bool(rest)
 
 
 def _undo(talk: Talk, *, force: bool) -> str:
@@ -69,6 +79,15 @@ def _undo(talk: Talk, *, force: bool) -> str:
     paths = talk.agent.restore_files(changes[0].seq - 1, force=force)
     words = [("undo_restored" if os.path.lexists(path) else "undo_removed", path) for path in paths]
     return "\n".join(say(word, path=path_inside(path, talk.setup.workspace)) for word, path in words)
+
+
+def _redo(talk: Talk, *, force: bool) -> str:
+    if not undos_to_redo(talk.agent.history.entries):
+        return say("conversation.nothing_redone")
+    paths = talk.agent.redo(force=force)
+    words = [("redo_restored" if os.path.lexists(path) else "redo_removed", path) for path in paths]
+    lines = [say(word, path=path_inside(path, talk.setup.workspace)) for word, path in words]
+    return "\n".join(lines or [say("conversation.redone_already")])
 
 
 def export(talk: Talk, rest: str) -> str:

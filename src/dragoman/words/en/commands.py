@@ -46,6 +46,7 @@ TEXTS = {
     "commands.more_sessions": "list the sessions; also show, search, fork, export …, as dragoman sessions",
     "commands.help_diff": "what the edits of this conversation changed",
     "commands.help_undo": "put files back as before the last run that changed any; --force: also those changed since",
+    "commands.help_redo": "take the last undo back; --force: also files changed since",
     "commands.help_todo": "the model's list of tasks",
     "commands.help_ps": "lists the commands that run in the background",
     "commands.more_ps": "list commands that run in the background",

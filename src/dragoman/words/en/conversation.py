@@ -46,6 +46,9 @@ TEXTS = {
     "conversation.agents_usage": "/agents lists the subagents; /agents stop NUMBER ends one that is running",
     "conversation.pruned": "{count:result was|results were} dropped",
     "conversation.nothing_undone": "no run of this session changed a file that is still to be restored; nothing was changed",
+    "conversation.nothing_redone": "there is no undo to redo: none was made, each was redone, or a run changed files since; "
+    "nothing was changed",
+    "conversation.redone_already": "the files are already as they were before the undo; nothing was changed",
     "conversation.no_editor": "set $VISUAL or $EDITOR to the editor you want to write in, for example: export EDITOR=nano",
     "conversation.edit_given_up": "the editor ended with an error: your prompt is as it was",
     "conversation.about_tokens": "about {count:token|tokens}",

@@ -16,6 +16,8 @@ TEXTS = {
     "sessions.none_here": "this folder has no session to resume yet; start a new one (`dragoman sessions list` shows all sessions)",
     "sessions.undo_refused_force": "nothing was undone: {conflicts}{more} (/undo --force undoes it anyway; what it overwrites is kept "
     "with the session)",
+    "sessions.redo_refused_force": "nothing was redone: {conflicts}{more} (/redo --force redoes it anyway; what it overwrites is kept "
+    "with the session)",
     "sessions.in_use": "session {session} is in use by {who}; end that one first, look at the session with `dragoman sessions show "
     "{session}`, or continue in a copy with `dragoman sessions fork {session}`",
     "sessions.not_writable": "{path} cannot be written ({reason}); `dragoman sessions show` reads it, `dragoman sessions fork` copies it",

@@ -63,4 +63,12 @@ TEXTS = {
     "undo_refused": "nothing was undone: {conflicts}{force}",
     "undo_force_rest": "; --force leaves these out and undoes the rest",
     "undo_force": "; --force undoes it anyway (what it overwrites is kept with the session)",
+    "redo_nothing": "session {session} has no undo to redo: none was made, each was redone, or a run changed files since; nothing was "
+    "changed",
+    "redo_restored": "redid the change of {path}",
+    "redo_removed": "removed {path}, which did not exist before the undo",
+    "redo_done": "Redid the file changes of the last undo in session {session} ({count:file|files}); that is recorded in {path}.",
+    "redo_refused": "nothing was redone: {conflicts}{force}",
+    "redo_force_rest": "; --force leaves these out and redoes the rest",
+    "redo_force": "; --force redoes it anyway (what it overwrites is kept with the session)",
 }

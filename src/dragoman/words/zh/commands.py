@@ -43,6 +43,7 @@ TEXTS = {
     "commands.more_sessions": "列出会话；还有 show、search、fork、export 等，同 dragoman sessions",
     "commands.help_diff": "此对话中的编辑更改了什么",
     "commands.help_undo": "将文件恢复到上次更改文件的运行之前；--force 也恢复之后被更改的文件",
+    "commands.help_redo": "重做上一次撤销的更改；--force 也包括之后被更改的文件",
     "commands.help_todo": "模型的任务清单",
     "commands.help_ps": "列出在后台运行的命令",
     "commands.more_ps": "列出在后台运行的命令",

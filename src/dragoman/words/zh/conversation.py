@@ -46,6 +46,8 @@ TEXTS = {
     "conversation.agents_usage": "/agents 列出子代理；/agents stop 编号 结束正在工作的一个",
     "conversation.pruned": "已移除 {count} 个结果",
     "conversation.nothing_undone": "此会话中没有可以恢复的文件更改；文件保持原样",
+    "conversation.nothing_redone": "没有可以重做的撤销：没有撤销过、都已重做，或之后又有运行更改了文件；文件保持原样",
+    "conversation.redone_already": "文件已经和撤销之前一样；没有更改",
     "conversation.no_editor": "请用 $VISUAL 或 $EDITOR 指定编辑器，例如：export EDITOR=nano",
     "conversation.edit_given_up": "编辑器报错退出：提示保持不变",
     "conversation.about_tokens": "约 {count} token",

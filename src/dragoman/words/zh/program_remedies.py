@@ -12,6 +12,7 @@ TEXTS = {
     "loop.model_is_code": "此会话使用的 {model} 是要导入的 Python 代码；会话文件不足以让人信任它：请用 -m 自己指定模型",
     "sessions.none_here": "此文件夹还没有可继续的会话；请开始一个新的（`dragoman sessions list` 显示所有会话）",
     "sessions.undo_refused_force": "没有撤销任何内容：{conflicts}{more}（/undo --force 仍然撤销；被覆盖的内容随会话保留）",
+    "sessions.redo_refused_force": "没有重做任何内容：{conflicts}{more}（/redo --force 仍然重做；被覆盖的内容随会话保留）",
     "sessions.in_use": "会话 {session} 正被 {who} 使用；请先结束它，用 `dragoman sessions show {session}` 查看，"
     "或用 `dragoman sessions fork {session}` 在副本中继续",
     "sessions.not_writable": "无法写入 {path}（{reason}）；`dragoman sessions show` 可读取它，`dragoman sessions fork` 可复制它",

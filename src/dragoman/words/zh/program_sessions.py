@@ -61,4 +61,11 @@ TEXTS = {
     "undo_refused": "没有撤销任何内容：{conflicts}{force}",
     "undo_force_rest": "；--force 跳过这些并撤销其余部分",
     "undo_force": "；--force 仍然撤销（被覆盖的内容会随会话保留）",
+    "redo_nothing": "会话 {session} 没有可以重做的撤销：没有撤销过、都已重做，或之后又有运行更改了文件；没有更改",
+    "redo_restored": "已重做对 {path} 的更改",
+    "redo_removed": "已移除 {path}，它在撤销之前并不存在",
+    "redo_done": "已重做会话 {session} 最近一次撤销的文件更改（{count:,} 个文件）；这已记录在 {path} 中。",
+    "redo_refused": "没有重做任何内容：{conflicts}{force}",
+    "redo_force_rest": "；--force 跳过这些并重做其余部分",
+    "redo_force": "；--force 仍然重做（被覆盖的内容会随会话保留）",
 }
