@@ -11,9 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -85,6 +88,18 @@ def _first_working(prefix: tuple[str, ...], pythons: tuple[str, ...], modules: t
         except OSError:
             continue
     return None
+
+
+@contextmanager
+def folder_outside_temporary() -> Iterator[Path]:
+    """Make a folder as people have it: outside the temporary folders, of which commands in the sandbox see only what is theirs."""
+    for place in ("~", *_PLACES, str(TESTS.parent.parent)):
+        folder = os.path.expanduser(place)
+        if not _is_covered(folder) and os.access(folder, os.W_OK):
+            with TemporaryDirectory(prefix="dragoman-test-", dir=folder) as made:
+                yield Path(made)
+            return
+    pytest.skip("there is no folder to write in outside /tmp and /var/tmp")
 
 
 def _is_covered(path: str) -> bool:

@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,6 +19,7 @@ from dragoman.tui.clipboard import NoClipboard, PastedImages, read_image
 from dragoman.values.calls import Allow, Intent
 from dragoman.values.messages import ToolCall
 from program import Place, Service, calls, script
+from reachable import folder_outside_temporary
 from swaps import contents_of
 
 SWAP = "for d in {data}/tmp/*/results-* {data}/tmp/results-*; do mv $d $d.old && ln -s {outside} $d; done; seq 1 30000"
@@ -27,9 +27,8 @@ SWAP = "for d in {data}/tmp/*/results-* {data}/tmp/results-*; do mv $d $d.old &&
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A home as people have it: outside the temporary folder, of which commands in the sandbox see only what is theirs."""
-    with TemporaryDirectory(prefix="dragoman-test-", dir=Path("~").expanduser()) as folder:
-        yield Path(folder)
+    with folder_outside_temporary() as folder:
+        yield folder
 
 
 def test_long_results_of_a_session_that_is_not_saved_cannot_be_led_elsewhere(

@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from dragoman.fleet.workspace import copy_tree
 from dragoman.testing.script import Script
 from fleet.fleets import MODEL, fleet_files, results, run_fleet, task, task_of, write_tasks
 from program import Place, Service, calls
+from reachable import folder_outside_temporary
 
 SECRET = "the-hidden-answer-is-42"
 CHECK = {"check_files": {"hidden.txt": SECRET}, "check": f"grep -qx {SECRET} hidden.txt && ! grep -rqs {SECRET} found.txt"}
@@ -47,10 +47,9 @@ def secret_was_sent(service: Service) -> bool:
 
 @pytest.fixture
 def project(place: Place) -> Iterator[Path]:
-    """A workspace as people have it: outside the temporary folder, of which commands in the sandbox see only what is theirs."""
-    with TemporaryDirectory(prefix="dragoman-test-", dir=Path("~").expanduser()) as folder:
-        place.work = Path(folder)
-        yield place.work
+    with folder_outside_temporary() as folder:
+        place.work = folder
+        yield folder
 
 
 @pytest.mark.parametrize("folder", ["plain", "odd [1] *"])
