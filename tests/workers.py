@@ -27,6 +27,8 @@ MEASURED = "dragoman/seconds"
 """Where pytest's cache has the seconds of each test."""
 GUESSES = {"terminal": 2.0, "tmux": 2.0, "browser": 1.5, "page": 1.0, "place": 0.3, "serve": 0.3}
 """Seconds that a test with this fixture is taken for, before it was measured."""
+LONG = {name: float(seconds) for seconds, name in map(str.split, Path(__file__).with_name("long_tests.txt").read_text().splitlines())}
+"""Seconds of the longest tests by the names of their functions, wherever those lie, as once measured: they come first in a fresh clone."""
 GUESS = 0.02
 LONG_RUN = 4.0
 """Seconds after which the tests of one file are handed out as another run: its module's fixtures are made once more there."""
@@ -184,6 +186,8 @@ def measured_before(config: pytest.Config) -> dict[str, float]:
 def seconds_of(item: pytest.Item, measured: Mapping[str, float]) -> float:
     """Return what the test took last time, or a guess."""
     if (seconds := measured.get(item.nodeid)) is not None:
+        return seconds
+    if (seconds := LONG.get(getattr(item, "originalname", ""))) is not None:
         return seconds
     return max((GUESSES.get(name, GUESS) for name in getattr(item, "fixturenames", ())), default=GUESS)
 
