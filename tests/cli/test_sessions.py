@@ -560,7 +560,7 @@ def test_what_a_run_said_and_did_is_listed_shown_and_exported(place: Place, serv
     [
         (["shwo", "latest"], ["shwo", "did you mean show?"]),
         (["resume", "1", "2"], ["unexpected argument '2' for dragoman sessions resume"]),
-        (["resum"], ["did you mean resume?", "undo, resume"]),
+        (["resum"], ["did you mean resume?", "undo, redo, resume"]),
         (["show", "2"], ["sessions have ids and no numbers", "dragoman sessions list"]),
         (["delete"], ["needs ID"]),
         (["show"], ["no session to resume yet"]),

@@ -64,7 +64,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_nothing_of_a_session_acts(place: Place, browser: Browser) -> None:
     with serving(place) as server, watched(browser, server) as view:
         page = view.open(server.address())
-        page.set_viewport_size({"width": 1280, "height": 3000})  # rows far below what is seen are not drawn
+        page.set_viewport_size({"width": 1280, "height": 9000})  # rows far below what is seen are not drawn
         expect(page.locator(".row.session")).to_have_count(1)
         page.locator(".row.session a.title").click()
         expect(page.locator(".row.call")).to_have_count(3)
