@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def run(place: Place, command: list[str], **env: str) -> subprocess.CompletedPro
 @pytest.mark.parametrize(("permissions", "code", "second"), [("--approve-all", 0, "2"), ("--deny-all", 5, "two")])
 def test_acpx(place: Place, text: Path, permissions: str, code: int, second: str) -> None:
     client = require_package("acpx") / "dist" / "cli.js"
-    options = ["--agent", " ".join(AGENT), permissions, "--format", "json"]
+    options = ["--agent", shlex.join(AGENT), permissions, "--format", "json"]
     done = run(place, [node(), str(client), *options, "exec", "go"], PATH=f"{Path(node()).parent}{os.pathsep}{os.environ['PATH']}")
     assert done.returncode == code, done
     assert text.read_text() == f"one\n{second}\nthree\n"
@@ -107,7 +108,7 @@ def test_the_runner_of_harbor(place: Place, text: Path) -> None:
     """Copied out of its folder: `acp.py` beside it would be taken for the SDK."""
     runner = Path(shutil.copy(require_client("harbor/agents/installed/acp_runner.py"), place.home))
     launcher = place.home / "launch"
-    launcher.write_text(f"#!/bin/sh\nexec {' '.join(AGENT)}\n")
+    launcher.write_text(f"#!/bin/sh\nexec {shlex.join(AGENT)}\n")
     launcher.chmod(0o755)
     logs = place.home / "logs"
     options = ["--instruction", "go", "--logs-dir", str(logs), "--launcher", str(launcher)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -23,9 +24,8 @@ from mcp_issuer import Guarded, guarding
 from program import Place, service
 
 NO_KEYRING = {"PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring"}
-BROWSER = """#!{python}
-import sys, urllib.request
-urllib.request.urlopen(sys.argv[1]).read()
+BROWSER = """#!/bin/sh
+exec {python} -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()' "$@"
 """
 
 
@@ -52,7 +52,7 @@ def configure(place: Place, text: str) -> None:
 
 def browser(place: Place) -> dict[str, str]:
     script = place.home / "browser"
-    script.write_text(BROWSER.format(python=sys.executable))
+    script.write_text(BROWSER.format(python=shlex.quote(sys.executable)))
     script.chmod(0o755)
     return NO_KEYRING | {"BROWSER": f"{script} %s"}
 
