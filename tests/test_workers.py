@@ -100,8 +100,22 @@ def run_suite(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProces
 
 
 def command(*arguments: str) -> list[str]:
-    start = "import os, sys; os.environ['COLLECTOR'] = str(os.getpid()); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    return [sys.executable, "-c", start, "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio", *arguments]
+    # A shell that started the tests in the background has them ignore Ctrl-C.
+    start = "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); os.environ['COLLECTOR'] = str(os.getpid())"
+    run = "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    return [
+        sys.executable,
+        "-c",
+        f"{start}; {run}",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:hypothesispytest",
+        "-p",
+        "no:anyio",
+        *arguments,
+    ]
 
 
 def environment() -> dict[str, str]:
