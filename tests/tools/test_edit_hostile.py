@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from file_tools import Desk
-from swaps import contents_of, swapping
+from swaps import LIMIT_S, contents_of, swapping
 
 
 @pytest.fixture
@@ -20,6 +21,15 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
+def write_around(desk: Desk, number: int) -> int:
+    """Say how many of three tries wrote."""
+    written = 0
+    for name in ("sub/inner/a.txt", f"sub/inner/new-{number % 7}/b.txt"):
+        desk.run("read_file", file_path=name)
+        written += not desk.run("write_file", file_path=name, content=str(number)).is_error
+    return written + (not desk.run("edit", file_path="sub/inner/a.txt", old_string=str(number), new_string="x").is_error)
+
+
 @pytest.mark.parametrize("part", ["sub", "sub/inner"])
 def test_nothing_outside_is_written_while_links_come_and_go(tmp_path: Path, outside: Path, part: str) -> None:
     (tmp_path / "area").mkdir()
@@ -27,11 +37,11 @@ def test_nothing_outside_is_written_while_links_come_and_go(tmp_path: Path, outs
     (desk.root / "sub" / "inner").mkdir(parents=True)
     before, written = contents_of(outside), 0
     with swapping(desk.root / part, outside if part == "sub" else outside / "inner") as swaps:
+        end_s = time.monotonic() + LIMIT_S
         for number in swaps:
-            for name in ("sub/inner/a.txt", f"sub/inner/new-{number % 7}/b.txt"):
-                desk.run("read_file", file_path=name)
-                written += not desk.run("write_file", file_path=name, content=str(number)).is_error
-            written += not desk.run("edit", file_path="sub/inner/a.txt", old_string=str(number), new_string="x").is_error
+            written += write_around(desk, number)
+        while not written and time.monotonic() < end_s:  # on a busy machine the link may be there at each of the first tries
+            written += write_around(desk, 0)
     assert written
     assert contents_of(outside) == before
 
