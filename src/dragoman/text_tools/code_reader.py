@@ -23,11 +23,12 @@ LEADING_ZEROS = "zeros before a number"
 
 _PLAIN = re.compile(r"""[^"'()\[\]{}]*""")
 _PLAIN_ESCAPED = re.compile(r"""[^"'()\[\]{}\\]*""")
+# No possessive repetition of a group: CPython before 3.11.5 matches it wrongly (gh-106052).
 _IN_STRING = {
-    '"': re.compile(r'(?:[^"\\]++|\\.|"(?=\s{0,32}[^\s,)\]}:"]))*+', re.DOTALL),
-    "'": re.compile(r"(?:[^'\\]++|\\.|'(?=\s{0,32}[^\s,)\]}:']))*+", re.DOTALL),
+    '"': re.compile(r'(?:[^"\\]++|\\.|"(?=\s{0,32}[^\s,)\]}:"]))*', re.DOTALL),
+    "'": re.compile(r"(?:[^'\\]++|\\.|'(?=\s{0,32}[^\s,)\]}:']))*", re.DOTALL),
 }
-_IN_TRIPLE = {'"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)}
+_IN_TRIPLE = {'"': re.compile(r'(?:[^"\\]++|\\.)*', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*", re.DOTALL)}
 _BEHIND_STRING = ",)]}:"
 _WINDOW = 64
 _NAMES: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None, "True": True, "False": False, "None": None}

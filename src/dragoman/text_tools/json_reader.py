@@ -14,12 +14,12 @@ MAX_DEPTH = 100
 _APOSTROPHE_WINDOW = 64
 """How far to look after a single quote to decide whether it ends its string."""
 
-_ITEMS = re.compile(r'(?:\s*+(?:"(?:[^"\\]++|\\.)*+"|[\w.+\-]++)\s*+[,:;])++', re.DOTALL)
+_ITEMS = re.compile(r'(?:\s*+(?:"(?:[^"\\]++|\\.)*"|[\w.+\-]++)\s*+[,:;])+', re.DOTALL)
 """Whole strings and words with their separators, which `_Reader` would otherwise take one by one."""
 _TOKEN = re.compile(r"\s+|[,:;]|[\w.+\-]+")
 _IN_STRING = {
-    '"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL),
-    "'": re.compile(r"(?:[^'\\]++|\\.|'(?=\s{0,32}[^\s,:\]}]))*+", re.DOTALL),
+    '"': re.compile(r'(?:[^"\\]++|\\.)*', re.DOTALL),
+    "'": re.compile(r"(?:[^'\\]++|\\.|'(?=\s{0,32}[^\s,:\]}]))*", re.DOTALL),
 }
 
 _State = Literal["done", "more", "odd"]

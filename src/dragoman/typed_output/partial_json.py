@@ -15,7 +15,7 @@ from dragoman.typed_output.wire_form import KEY
 
 NOTHING: Final = object()
 """There is no value yet; None is one."""
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"?)|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*(?P<end>"?)|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _OPEN_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\|\\u[0-9a-fA-F]{0,3}|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)\Z")
 """An escape that may go on: also the first half of a pair of surrogates."""
 _CLOSERS = {"{": "}", "[": "]"}
