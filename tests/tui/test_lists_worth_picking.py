@@ -6,12 +6,13 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from program import Place, service
-from terminals import tmux
+from terminals import Tmux, tmux
 
 pytestmark = pytest.mark.usefixtures("with_tmux")
 PRICES = "usage: fresh=2000 cache_read=500 output=40\n"
@@ -136,7 +137,7 @@ def test_retry_goes_on_after_the_program_was_killed(place: Place) -> None:
             pane.type("long work")
             pane.keys("Enter")
             serving.expect(1)
-            os.kill(_program_of(place), signal.SIGKILL)
+            os.kill(_program_of(pane), signal.SIGKILL)
         with tmux(place, "-c", size=(30, 90)) as pane:
             pane.expect("was broken off: its end is not on the record")
             pane.type("/retry")
@@ -153,7 +154,7 @@ def test_retry_goes_on_after_the_program_was_killed_while_a_command_ran(place: P
             pane.type("long work")
             pane.keys("Enter")
             pane.expect("of 120 s")
-            os.kill(_program_of(place), signal.SIGKILL)
+            os.kill(_program_of(pane), signal.SIGKILL)
         with tmux(place, "-c", size=(30, 90)) as pane:
             pane.expect("was broken off: its end is not on the record")
             pane.type("/retry")
@@ -178,16 +179,21 @@ def test_up_recalls_a_prompt_that_held_a_long_paste(place: Place) -> None:
             pane.expect("› [paste 1")
 
 
-def _program_of(place: Place) -> int:
+def _program_of(pane: Tmux) -> int:
+    """Find it among what the pane started: where it works is for root alone to read."""
+    parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                is_there = os.readlink(entry / "cwd") == str(place.work.resolve())
-                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parents.setdefault(int((entry / "stat").read_text().rpartition(")")[2].split()[1]), []).append(int(entry.name))
             except OSError:
                 continue
-            if is_there and b"dragoman" in words and b"-m" in words and b"env" not in words[:1] and b"bash" not in words[0]:
-                return int(entry.name)
+    below = [int(pane.run("display-message", "-p", "#{pane_pid}"))]
+    for pid in below:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"dragoman" in words and b"-m" in words and words[0].endswith(Path(sys.executable).name.encode()):
+            return pid
+        below += parents.get(pid, [])
     raise AssertionError("it does not run")
 
 
