@@ -69,10 +69,10 @@ class Workers:
                 for line in wait(list(self.workers)):
                     assert isinstance(line, Connection)
                     self._take(session, line)
-                if session.shouldfail:
-                    raise session.Failed(session.shouldfail)
-                if session.shouldstop:
-                    raise session.Interrupted(session.shouldstop)
+                    if session.shouldfail:
+                        raise session.Failed(session.shouldfail)
+                    if session.shouldstop:
+                        raise session.Interrupted(session.shouldstop)
         finally:
             self._end_all()
             if cache := getattr(self.config, "cache", None):
