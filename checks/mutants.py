@@ -93,6 +93,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=46)
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("tests", nargs="*", help="the tests that count; all, if none are named")
     parser.add_argument("--list", action="store_true", help="show the sample and end")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results and make the copy anew")
     asked = parser.parse_args()
@@ -102,9 +103,10 @@ def main() -> int:
         return 0
     if asked.fresh:
         shutil.rmtree(WORK, ignore_errors=True)
-    tree, results = WORK / "tree", WORK / f"results-{asked.seed}.jsonl"
+    label = "-".join([str(asked.seed), *(re.sub(r"\W+", "_", each) for each in asked.tests)])
+    tree, results = WORK / "tree", WORK / f"results-{label}.jsonl"
     prepare_copy(tree)
-    reached = find_tests(tree, sample, WORK / f"reached-{asked.seed}.json", asked.workers)
+    reached = find_tests(tree, sample, WORK / f"reached-{label}.json", asked.workers, asked.tests)
     known = {tuple(each["mutant"].values()) for each in read_results(results)}
     for number, mutant in enumerate(sample, 1):
         if tuple(asdict(mutant).values()) in known:
@@ -238,7 +240,7 @@ def prepare_copy(tree: Path) -> None:
         subprocess.run(["make", "--silent", ".venv/.ready-dev"], cwd=tree, check=True)
 
 
-def find_tests(tree: Path, sample: list[Mutant], kept: Path, workers: int) -> dict[str, list[str]]:
+def find_tests(tree: Path, sample: list[Mutant], kept: Path, workers: int, tests: list[str]) -> dict[str, list[str]]:
     """Run the suite once with a mark at each place. The quickest tests come first."""
     if kept.exists():
         found: dict[str, list[str]] = json.loads(kept.read_text())
@@ -249,7 +251,7 @@ def find_tests(tree: Path, sample: list[Mutant], kept: Path, workers: int) -> di
     (tree / "src" / "dragoman_probe.py").write_text(PROBE)
     put_marks(tree, sample)
     try:
-        run_tests(tree, [], workers, plugin=True, limit_s=5400, stop=False)
+        run_tests(tree, tests, workers, plugin=True, limit_s=5400, stop=False)
     finally:
         restore(tree)
         (tree / "src" / "dragoman_probe.py").unlink()
